@@ -1,0 +1,5 @@
+"""`python -m lengthbench`."""
+
+from lengthbench.cli.app import app
+
+app()

@@ -1,0 +1,29 @@
+"""The command line: one file a command; each parses, calls one function and prints.
+
+torch and its kind are imported inside the commands, so that --help and a usage error answer at once.
+"""
+
+import typer
+
+from lengthbench.cli import list_, ppl, train
+
+app = typer.Typer(
+    name="lengthbench",
+    help="When a language model gets longer input than it was trained on, what really happens?",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
+)
+app.command("ppl")(ppl.ppl)
+app.command("train")(train.train)
+app.command("list")(list_.list_)
+
+
+@app.callback(invoke_without_command=True)
+def main(version: bool = typer.Option(False, "--version", help="Show the version.")) -> None:
+    if version:
+        from importlib import metadata
+
+        typer.echo(f"lengthbench {metadata.version('lengthbench')}")
+        raise typer.Exit

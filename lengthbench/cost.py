@@ -1,0 +1,56 @@
+"""What a plan will cost, before it is spent: tokens to feed exactly, seconds by two short timed passes.
+
+seconds(n) = a n + b n^2 for a window of n tokens      a: everything linear, b: attention
+"""
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from lengthbench.errors import OutOfMemory
+from lengthbench.model import Model
+from lengthbench.plan import Plan
+from lengthbench.trials import Trial
+
+SHORT, LONG = 256, 2048
+"""Tokens of the two timed windows."""
+WORTH_IT = 16
+"""Times the timed tokens that a plan must feed to be timed at all."""
+
+
+def estimate(model: Model, plan: Plan, batch_tokens: int) -> float | None:
+    """Seconds the plan will take; None if it is over sooner than timing it would be."""
+    passes = [p.trial for batch in plan.batches for p in batch]
+    lengths = np.array([t.n_fed for t in passes], np.float64)
+    longest = max(passes, key=lambda t: t.n_fed, default=None)
+    if longest is None or lengths.sum() < WORTH_IT * SHORT:
+        return None
+    short = _cut(longest, SHORT)
+    many = [short] * max(1, min(batch_tokens // short.n_fed, len(passes)))
+    try:
+        _seconds(model, many)
+        each = _seconds(model, many) / len(many)
+        if longest.n_fed <= LONG / 2 or lengths.sum() < WORTH_IT * LONG:
+            return float(each / short.n_fed * lengths.sum())
+        long = _cut(longest, LONG)
+        slow = _seconds(model, [long])
+    except OutOfMemory:
+        return None
+    n, m = short.n_fed, long.n_fed
+    b = max(0.0, (slow / m - each / n) / (m - n))
+    a = each / n - b * n
+    return float(a * lengths.sum() + b * (lengths**2).sum())
+
+
+def _cut(trial: Trial, n_fed: int) -> Trial:
+    """The first `n_fed` tokens of the window, everything in it scored."""
+    size = min(n_fed, trial.n_fed) + 1 - (trial.start is not None)
+    return replace(trial, tokens=trial.tokens[:size], scored=np.arange(trial.start is None, size))
+
+
+def _seconds(model: Model, trials: Sequence[Trial]) -> float:
+    began = time.perf_counter()
+    model.score(trials)
+    return time.perf_counter() - began

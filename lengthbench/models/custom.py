@@ -1,0 +1,84 @@
+"""A researcher's own model: `file.py:function` is called without arguments and returns it, no packaging needed.
+
+Either an object with `score(trials)` and `tokenizer` (model.py), or a torch module that maps tokens (B, T) to
+logits (B, T, V) over bytes; `train_length`, `limit`, `scheme` and `prefix_stable` are read from it where it has
+them. The module's losses come from its full logits, since nothing is known of its head.
+"""
+
+import hashlib
+import importlib.util
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from lengthbench.errors import UserError
+from lengthbench.model import Card, LoadOptions
+from lengthbench.models.bytes import ByteTokenizer
+from lengthbench.trials import Scores, Trial
+
+
+def describe(name: str, options: LoadOptions) -> Card:
+    """Runs the user's function: only it knows the model."""
+    file, _, function = name.rpartition(":")
+    path = Path(file)
+    if not path.is_file():
+        raise UserError(f"{name}: no such file {path}; write file.py:function")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    if not callable(getattr(module, function, None)):
+        raise UserError(f"{name}: {path} has no function '{function}'")
+    if options.scheme:
+        raise UserError(f"{name}: --scheme {options.scheme} cannot be put into a model of your own")
+    return card_of(getattr(module, function)(), name, options, hashlib.sha256(path.read_bytes()).hexdigest())
+
+
+def card_of(own: Any, name: str, options: LoadOptions, weights_sha256: str = "unknown") -> Card:
+    """The card of a model object that is already there (also from a notebook)."""
+    train_length = options.train_length or getattr(own, "train_length", None)
+    source = (
+        "--train-length"
+        if options.train_length
+        else "the model's train_length"
+        if train_length
+        else "unknown"
+    )
+    card = Card(
+        name=name,
+        scheme=str(getattr(own, "scheme", "unknown")),
+        scheme_params=dict(getattr(own, "scheme_params", {})),
+        train_length=train_length,
+        train_length_source=source,
+        limit=getattr(own, "limit", None),
+        prefix_stable=bool(getattr(own, "prefix_stable", True)),
+        load=lambda: CustomModel(own, card, weights_sha256),
+    )
+    return card
+
+
+class CustomModel:
+    def __init__(self, own: Any, card: Card, weights_sha256: str) -> None:
+        self.own, self.card, self.weights_sha256 = own, card, weights_sha256
+        self.tokenizer = getattr(own, "tokenizer", None) or ByteTokenizer()
+        self.dtype, self.device, self.route = _where(own), getattr(own, "device", "cpu"), "own"
+
+    def score(self, trials: Sequence[Trial]) -> list[Scores]:
+        if hasattr(self.own, "score"):
+            return self.own.score(trials)
+        from lengthbench.models import torch_scoring
+        from lengthbench.models.loss import NoHead
+
+        device = next(self.own.parameters()).device
+        head = NoHead(self.tokenizer.vocabulary, device)
+        return torch_scoring.score(trials, self.own, head)
+
+    def extra_bytes(self, n_fed: int, batch: int) -> int:
+        estimate = getattr(self.own, "extra_bytes", None)
+        return estimate(n_fed, batch) if estimate else batch * n_fed * self.tokenizer.vocabulary * 8
+
+
+def _where(own: Any) -> str:
+    parameters = getattr(own, "parameters", None)
+    first = next(iter(parameters()), None) if callable(parameters) else None
+    return str(getattr(first, "dtype", "float32")).removeprefix("torch.")

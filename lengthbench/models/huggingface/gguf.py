@@ -1,0 +1,53 @@
+"""GGUF files: their configuration as transformers reads it, and a refusal where it reads less than is there.
+
+transformers 5.24 takes the rotary base and the lengths from the metadata, but neither `*.rope.scaling.*` nor the
+`rope_freqs` tensor (Llama 3.1's scaling): such a file would run, with wrong numbers.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from lengthbench.errors import UserError
+from lengthbench.models.huggingface.source import Source
+
+
+def config(where: Source) -> Any:
+    """The configuration; Raises UserError for an architecture or a scaling that would not be honoured."""
+    from transformers import AutoConfig
+
+    assert where.gguf
+    try:
+        found = AutoConfig.from_pretrained(where.place, **where.where)
+    except Exception as error:  # the reader raises whatever a malformed file leads it into
+        raise UserError(
+            f"{where.name}: transformers cannot read this GGUF file: {' '.join(str(error).split())[:300]}"
+        ) from None
+    _refuse_lost_scaling(where.name, Path(where.place) / where.gguf, found)
+    return found
+
+
+def _refuse_lost_scaling(name: str, path: Path, config: Any) -> None:
+    rope = getattr(config, "rope_parameters", None) or {}
+    if rope.get("rope_type", "default") != "default":
+        return
+    metadata, tensors = _metadata(path)
+    kind = next((v for k, v in metadata.items() if k.endswith(".rope.scaling.type")), "none")
+    lost = f"rope.scaling.type {kind}" if kind not in ("none", "", None) else ""
+    lost = lost or next((f"the tensor {t}" for t in tensors if t.startswith("rope_f")), "")
+    if lost:
+        raise UserError(
+            f"{name}: it has {lost}, which transformers does not read from GGUF; use the safetensors checkpoint"
+        )
+
+
+def _metadata(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Key-value pairs without the long lists, and the names of the tensors."""
+    try:
+        from transformers.integrations.gguf import read_gguf_metadata
+    except ImportError:  # before 5.24
+        from gguf import GGUFReader
+
+        reader = GGUFReader(path)
+        values = {k: f.contents() for k, f in reader.fields.items() if len(f.data) == 1}
+        return values, tuple(t.name for t in reader.tensors)
+    return read_gguf_metadata(str(path))

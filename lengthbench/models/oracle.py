@@ -1,0 +1,111 @@
+"""Exact fakes: models whose every loss is known beforehand, so that the whole path can be checked by hand.
+
+    oracle:uniform                             ln 256 for every byte
+    oracle:constant:nats=1                     1 nat for every token
+    oracle:context:at=64,below=3,above=2       3 nats with fewer than 64 tokens of context, else 2
+    oracle:index:at=513,below=1,above=2        2 nats from the 513th token of the window on (1-based), else 1
+    oracle:power:nats=3,exponent=0.1,window=W  3 min(context, W)^-0.1
+    oracle:byte:a=3,b=2,c=9                    3 nats for the byte 'a', ...; other bytes cost nothing
+
+They read bytes. `train=N` sets the training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a
+window, `gib=N` claims that much memory for each token fed.
+"""
+
+import math
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from lengthbench import registry
+from lengthbench.errors import UserError
+from lengthbench.model import Card, LoadOptions
+from lengthbench.models.bytes import ByteTokenizer
+from lengthbench.trials import Scores, Trial
+
+Loss = Callable[[np.ndarray, Trial], np.ndarray]
+"""Contexts (n,) and the trial -> losses (n,) in nats."""
+
+
+def _context(at: float, below: float, above: float) -> Loss:
+    return lambda context, trial: np.where(context < at, below, above)
+
+
+def _index(at: float, below: float, above: float) -> Loss:
+    return lambda context, trial: np.where(trial.rows + 1 < at, below, above)
+
+
+def _power(nats: float, exponent: float, window: float) -> Loss:
+    return lambda context, trial: nats * np.minimum(np.maximum(context, 1), window) ** -exponent
+
+
+def _constant(nats: float) -> Loss:
+    return lambda context, trial: np.full(len(context), nats)
+
+
+def _uniform() -> Loss:
+    return _constant(math.log(256))
+
+
+def _byte(**nats: float) -> Loss:
+    table = np.zeros(256)
+    for character, cost in nats.items():
+        table[ord(character)] = cost
+    return lambda context, trial: table[trial.targets]
+
+
+KINDS: dict[str, Callable[..., Loss]] = {
+    "uniform": _uniform,
+    "constant": _constant,
+    "context": _context,
+    "index": _index,
+    "power": _power,
+    "byte": _byte,
+}
+
+
+def describe(name: str, options: LoadOptions) -> Card:
+    """`oracle:KIND[:key=value,...]` -> its card."""
+    kind, params = registry.parse(name.partition(":")[2])
+    if kind not in KINDS:
+        raise UserError(f"{name}: no oracle of that kind; there are: {', '.join(KINDS)}")
+    if options.scheme:
+        raise UserError(
+            f"{name} is an exact fake and has no position scheme; --scheme {options.scheme} cannot be put in"
+        )
+    try:
+        numbers = {key: float(value) for key, value in params.items()}
+        special = {key: numbers.pop(key) for key in ("train", "limit", "delay", "gib") if key in numbers}
+        loss = KINDS[kind](**numbers)
+    except (TypeError, ValueError) as error:
+        raise UserError(f"{name}: {error}; see the examples of lengthbench list models") from None
+    limit = special.get("limit")
+    card = Card(
+        name=name,
+        scheme="oracle",
+        scheme_params={},
+        train_length=options.train_length or int(special.get("train", 256)),
+        train_length_source="--train-length" if options.train_length else "trained",
+        limit=int(limit) if limit else None,
+        prefix_stable=True,
+        load=lambda: Oracle(card, loss, special.get("delay", 0.0), special.get("gib", 0.0)),
+    )
+    return card
+
+
+class Oracle:
+    def __init__(self, card: Card, loss: Loss, delay: float, gib: float) -> None:
+        self.card, self.loss, self.delay, self.gib = card, loss, delay, gib
+        self.tokenizer = ByteTokenizer()
+        self.dtype, self.device, self.route, self.weights_sha256 = "float32", "cpu", "exact", card.name
+
+    def score(self, trials: Sequence[Trial]) -> list[Scores]:
+        time.sleep(self.delay * len(trials))
+        return [self._score(trial) for trial in trials]
+
+    def _score(self, trial: Trial) -> Scores:
+        nll = self.loss(trial.scored, trial).astype(np.float32)
+        return Scores(nll, np.zeros(len(nll), bool))
+
+    def extra_bytes(self, n_fed: int, batch: int) -> int:
+        return int(self.gib * 2**30) * n_fed * batch

@@ -1,0 +1,31 @@
+"""Trials of one length through a torch network: hidden states once, then losses of the scored rows."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from lengthbench.errors import OutOfMemory
+from lengthbench.models.loss import Head, NoHead, score_rows
+from lengthbench.trials import Scores, Trial
+
+
+def score(trials: Sequence[Trial], hidden: Callable[[Tensor], Tensor], head: Head | NoHead) -> list[Scores]:
+    """`hidden` maps tokens (B, T) to states (B, T, W). All trials have the same `n_fed`."""
+    assert len({t.n_fed for t in trials}) == 1, "batching only joins equal lengths"
+    device = head.device
+    try:
+        with torch.inference_mode():
+            fed = torch.from_numpy(np.stack([t.fed for t in trials]).astype(np.int64)).to(device)
+            states = hidden(fed)
+            rows = torch.cat([states[b, torch.from_numpy(t.rows).to(device)] for b, t in enumerate(trials)])
+            targets = torch.from_numpy(np.concatenate([t.targets for t in trials]).astype(np.int64)).to(
+                device
+            )
+            nll, first = score_rows(rows, targets, head)
+            nll, first = nll.float().cpu().numpy(), first.cpu().numpy()
+    except torch.cuda.OutOfMemoryError as error:
+        raise OutOfMemory(str(error).split("\n")[0]) from None
+    ends = np.cumsum([len(t.scored) for t in trials])[:-1]
+    return [Scores(n, f) for n, f in zip(np.split(nll, ends), np.split(first, ends), strict=True)]

@@ -1,0 +1,55 @@
+"""Ticks with plain numbers: every length on a log2 axis, round values on a log axis."""
+
+import math
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
+
+from lengthbench.plots import style
+
+
+def plain(value: float) -> str:
+    """A tick: 4, 4.25, 1,000, without needless digits."""
+    return f"{value:.0e}".replace("e+", "e") if abs(value) >= 1e7 else f"{round(value, 6):,.10g}"
+
+
+def length_axis(axes: Axes, lengths: Sequence[float], width: float, first: Sequence[float] = ()) -> None:
+    """A log2 x axis `width` inches wide: a tick at every length, a label where there is room.
+
+    `first` are labelled before all others, then both ends, then powers of two.
+    """
+    known = sorted(set(lengths))
+    axes.set_xscale("log", base=2)
+    low, high = (math.log2(edge) for edge in axes.get_xlim())
+
+    def rank(length: float) -> tuple[bool, bool, bool, float]:
+        return (
+            length not in first,
+            length not in (known[0], known[-1]),
+            not math.log2(length).is_integer(),
+            -length,
+        )
+
+    taken: list[tuple[float, float]] = []
+    shown = []
+    for length in sorted(known, key=rank):
+        middle = (math.log2(length) - low) / (high - low) * width
+        half = style.extent(f"{length:.0f}", style.SMALL)[0] / 2 + 0.05
+        if all(middle + half <= a or middle - half >= b for a, b in taken):
+            taken.append((middle - half, middle + half))
+            shown.append(length)
+    axes.xaxis.set_major_locator(FixedLocator(sorted(shown)))
+    axes.xaxis.set_minor_locator(FixedLocator([n for n in known if n not in shown]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
+def log_ticks(low: float, high: float) -> list[float]:
+    """Round numbers for a log axis from `low` to `high`: four or more of 1, 2, 5, 10 ... where the range has them."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 5), (1, 1.5, 2, 3, 4, 5, 7)):
+        ticks = [s * 10.0**p for p in powers for s in steps if low <= s * 10.0**p <= high]
+        if len(ticks) >= 4:
+            return ticks[:: math.ceil(len(ticks) / 7)]
+    return [t for t in MaxNLocator(5).tick_values(low, high) if low <= t <= high]
