@@ -12,6 +12,7 @@ app = typer.Typer(
     help="When a language model gets longer input than it was trained on, what really happens?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,
     add_completion=False,
     context_settings={"help_option_names": ["--help", "-h"]},
 )

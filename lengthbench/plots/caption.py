@@ -17,7 +17,7 @@ def title(lines: Sequence[Series], y: Scale) -> str:
     what = "Perplexity" if y.log else "Bits per byte"
     lengths = sorted({float(n) for line in lines for n in line.lengths})
     names = list(dict.fromkeys(line.name for line in lines))
-    who = style.shorten(names[0], 22) if len(names) == 1 else f"{len(names)} models"
+    who = style.shorten(names[0], 16) if len(names) == 1 else f"{len(names)} models"
     if len(lengths) == 1:
         return f"{what} of {who} at length {lengths[0]:.0f}"
     beyond = trained(lines)

@@ -28,15 +28,16 @@ def rows_at(line: Series, length: float) -> np.ndarray:
 
 
 def early(line: Series) -> float | None:
-    """The largest context whose targets cost over 10 % more than at the longest within training; None if none do."""
+    """Context up to which targets cost over 10 % more than at the longest within training; None if none do."""
     inside = within(line) & np.isfinite(line.column("nll"))
     if not inside.any():
         return None
     rows = rows_at(line, line.lengths[inside].max())
     rows = rows[inside[rows]]
     loss = line.column("nll")[rows]
-    dear = rows[loss > DEAR * loss[-1]] if len(rows) else rows
-    return float(line.numbers("context_to")[dear].max()) if len(dear) else None
+    # Only those from the start on: a loss that rises again later is no matter of early tokens.
+    n_dear = int(np.argmin(np.append(loss > DEAR * loss[-1:], False)))
+    return float(line.numbers("context_to")[rows[n_dear - 1]]) if n_dear else None
 
 
 def ceiling(lines: Sequence[Series]) -> float:

@@ -26,7 +26,7 @@ def draw(tables: dict[str, pd.DataFrame]) -> Figure:
     """The figure of `tables["positions"]`; the words around it also from `tables["ppl"]`, where that is given."""
     with style.look():
         lines = _one_protocol(read(tables.get("positions")))
-        shown = [line for line in lines if np.isfinite(line.column("nll")).any()]
+        shown = [line for line in lines if np.isfinite(line.column("nll") + contexts.middles(line)).any()]
         if not shown:
             return caption.nothing("Loss against context", lines)
         return _draw(shown, _one_protocol(read(tables.get("ppl"))))

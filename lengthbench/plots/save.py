@@ -4,6 +4,7 @@ Dates and the library's name stay out, and the SVG's identifiers come from a fix
 """
 
 import io
+from contextlib import suppress
 from pathlib import Path
 
 from matplotlib.figure import Figure
@@ -33,6 +34,7 @@ def _write(path: Path, content: bytes) -> Path:
         part.write_bytes(content)
         part.replace(path)
     except OSError as error:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
         raise UserError(f"cannot write {path}: {error.strerror}; make room or give another --out") from None
     return path

@@ -60,9 +60,10 @@ class Scale:
     def apply(self, axes: Axes) -> None:
         axes.set_yscale("log" if self.log else "linear")
         axes.set_ylim(self.low, self.high)
-        axes.yaxis.set_major_locator(FixedLocator(ticks.log_ticks(self.low, self.high)) if self.log else MaxNLocator(5))
+        shown = ticks.log_ticks(self.low, self.high) if self.log else []
+        axes.yaxis.set_major_locator(FixedLocator(shown) if self.log else MaxNLocator(5))
         axes.yaxis.set_minor_locator(NullLocator())
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda y, _: ticks.plain(y)))
+        axes.yaxis.set_major_formatter(FuncFormatter(ticks.plain if not self.log else ticks.alike(shown)))
         axes.yaxis.set_minor_formatter(NullFormatter())
 
 

@@ -112,7 +112,9 @@ def names(keys: Sequence[Key]) -> dict[Key, str]:
     """A short name for each key, all different."""
     found = {key: style.shorten(_short(key, keys) + _brackets(key, keys)) for key in keys}
     taken = list(found.values())
-    return {key: name if taken.count(name) == 1 else _full(key) for key, name in found.items()}
+    found = {key: name if taken.count(name) == 1 else _full(key) for key, name in found.items()}
+    taken = list(found.values())
+    return {key: name if name not in taken[:i] else f"{name} #{i + 1}" for i, (key, name) in enumerate(found.items())}
 
 
 def inks(keys: Sequence[Key]) -> dict[Key, Ink]:

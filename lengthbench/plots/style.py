@@ -151,8 +151,14 @@ def number(value: float) -> str:
     if math.isinf(value):
         return "infinite"
     if abs(value) >= 1e7:
-        return f"{value:.1e}".replace("e+", "e")
+        return power(value, 1)
     return f"{value:,.{0 if abs(value) >= 99.95 else 1 if abs(value) >= 9.995 else 2}f}"
+
+
+def power(value: float, decimals: int) -> str:
+    """2.4e12, for what has too many digits to be read."""
+    head, _, exponent = f"{value:.{decimals}e}".partition("e")
+    return f"{head}e{int(exponent)}"
 
 
 def ink(color: str) -> str:

@@ -1,7 +1,7 @@
 """Ticks with plain numbers: every length on a log2 axis, round values on a log axis."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullFormatter
@@ -9,9 +9,17 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullForm
 from lengthbench.plots import style
 
 
-def plain(value: float) -> str:
+def plain(value: float, _place: int | None = None) -> str:
     """A tick: 4, 4.25, 1,000, without needless digits."""
-    return f"{value:.0e}".replace("e+", "e") if abs(value) >= 1e7 else f"{round(value, 6):,.10g}"
+    return style.power(value, 0) if abs(value) >= 1e7 else f"{round(value, 6):,.10g}"
+
+
+def alike(values: Sequence[float]) -> Callable[[float, int | None], str]:
+    """Ticks close together get equally many decimals: 4.0, 4.1."""
+    if len(values) < 2 or max(values) > 2 * min(values):
+        return plain
+    decimals = max(len(plain(v).partition(".")[2]) for v in values)
+    return lambda value, _place=None: f"{value:,.{decimals}f}"
 
 
 def length_axis(axes: Axes, lengths: Sequence[float], width: float, first: Sequence[float] = ()) -> None:

@@ -84,7 +84,7 @@ def _config(where: Source, written: dict[str, Any], options: LoadOptions) -> Any
             scaling.check(name, {**written, **part}, _own_rope_keys(part.get("model_type", kind)))
     with quiet():
         try:
-            return AutoConfig.from_pretrained(where.place, trust_remote_code=not native, **where.where)
+            return AutoConfig.from_pretrained(where.place, trust_remote_code=not native, **where.arguments)
         except Exception as error:  # each architecture's class raises what it likes about its own fields
             raise UserError(f"{name}: transformers refuses its config.json: {_line(error)}") from None
 

@@ -17,7 +17,7 @@ def config(where: Source) -> Any:
 
     assert where.gguf
     try:
-        found = AutoConfig.from_pretrained(where.place, **where.where)
+        found = AutoConfig.from_pretrained(where.place, **where.arguments)
     except Exception as error:  # the reader raises whatever a malformed file leads it into
         raise UserError(
             f"{where.name}: transformers cannot read this GGUF file: {' '.join(str(error).split())[:300]}"

@@ -1,94 +1,100 @@
-"""Weights of a Hugging Face checkpoint, complete or not at all."""
+"""Reads a checkpoint's weights and refuses what is not the whole of it.
 
-from pathlib import Path
+Loaded with `dtype=`, never cast afterwards: casting would round the rotary frequencies to 16 bit, where positions
+256 and 257 are the same.
+"""
+
+from dataclasses import replace
 from typing import Any
+
+import torch
 
 from lengthbench.errors import UserError
 from lengthbench.files import sha256
 from lengthbench.model import Card, LoadOptions
 from lengthbench.models.device import device as device_of
-from lengthbench.models.huggingface.network import HuggingFaceModel
+from lengthbench.models.huggingface import weights
+from lengthbench.models.huggingface.model import HuggingFaceModel
+from lengthbench.models.huggingface.quiet import quiet
 from lengthbench.models.huggingface.source import Source
+from lengthbench.models.huggingface.tokenizer import HFTokenizer
 
-HARMLESS = ("inv_freq", "attn.bias", "masked_bias", "attention.bias", "embed_positions.weights")
-"""Ends of names that are buffers of older versions: computed, not trained."""
-DTYPES = ("auto", "float32", "bfloat16", "float16")
+DTYPES = ("float32", "bfloat16", "float16", "float64")
+ROUNDED_BIAS = ("bloom", "falcon")
+"""Architectures whose ALiBi bias is rounded with everything else: off by up to a nat in 16 bit."""
 
 
-def load(card: Card, where: Source, config: Any, options: LoadOptions) -> HuggingFaceModel:
-    """Raises UserError that names the tensors if any is missing, left over or misshapen."""
-    import torch
-    from transformers import AutoModelForCausalLM
-    from transformers.utils import logging
-
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
+def load(card: Card, source: Source, config: Any, options: LoadOptions) -> HuggingFaceModel:
+    """The model of `card`, ready to score. Raises UserError naming the tensors that do not fit."""
     device = device_of(options.device)
-    dtype = _dtype(options.dtype, config, where, device)
+    paths = weights.files(source, options.allow_pickle)
+    with quiet():
+        tokenizer = HFTokenizer(card.name, source, options.allow_remote_code)
+        dtype = _dtype(options.dtype, weights.stored_dtype(paths), device, card, config)
+        network, info = _network(card.name, source, config, dtype, weights.is_safe(paths), options)
+        card = _complete(card, weights.complaint(info), bool(info["mismatched_keys"]), options)
+        if card.scheme == "alibi" and config.model_type in ROUNDED_BIAS and dtype != "float32":
+            rounded = f"{config.model_type} rounds its ALiBi bias to {dtype}; --dtype float32 does not"
+            card = replace(card, warnings=(*card.warnings, rounded))
+        tokenizer.fit(network.get_input_embeddings().weight.shape[0])
+        return HuggingFaceModel(card, network.to(device).eval(), tokenizer, dtype, device, sha256(paths))
+
+
+def _network(
+    name: str, source: Source, config: Any, dtype: str, safe: bool, options: LoadOptions
+) -> tuple[Any, dict[str, Any]]:
+    from transformers import AutoModelForCausalLM
+
+    keywords: dict[str, Any] = dict(source.arguments)
+    if source.gguf:
+        keywords |= _unpacked()
+    else:
+        keywords["use_safetensors"] = safe
     try:
-        network, report = AutoModelForCausalLM.from_pretrained(
-            where.place,
-            config=None if where.gguf else config,
+        return AutoModelForCausalLM.from_pretrained(
+            source.place,
+            config=config,
             dtype=getattr(torch, dtype),
-            use_safetensors=None if options.allow_pickle or where.gguf else True,
             trust_remote_code=options.allow_remote_code,
-            ignore_mismatched_sizes=True,
             output_loading_info=True,
-            **where.arguments(),
+            ignore_mismatched_sizes=True,  # so that they are listed, and refused here
+            **keywords,
         )
-    except Exception as error:  # transformers raises many kinds here
-        raise UserError(f"--model {card.name}: {_why(error, options)}") from None
-    _check(card.name, report, options)
-    files = [Path(where.place) / where.gguf] if where.gguf else _weights(where)
-    return HuggingFaceModel(card, network.to(device).eval(), where, dtype, device, sha256(files), options)
+    except (OSError, ValueError, RuntimeError, KeyError, ImportError) as error:
+        raise UserError(f"{name}: transformers cannot load it: {' '.join(str(error).split())[:300]}") from None
 
 
-def _dtype(wanted: str, config: Any, where: Source, device: str) -> str:
-    """As stored where that is quick, else float32."""
-    if wanted not in DTYPES:
-        raise UserError(f"--dtype {wanted}: it is one of {', '.join(DTYPES)}")
+def _unpacked() -> dict[str, Any]:
+    """GGUF weights as floats: losses must not depend on which packed kernels are installed."""
+    try:
+        from transformers.utils.quantization_config import GgufConfig
+    except ImportError:  # before 5.24, which always unpacks
+        return {}
+    return {"quantization_config": GgufConfig(dequantize=True)}
+
+
+def _complete(card: Card, complaint: str, misshapen: bool, options: LoadOptions) -> Card:
+    if not complaint:
+        return card
+    if misshapen or not options.allow_missing:
+        way_out = "" if misshapen else "; --allow-missing loads it with random values there and marks every row"
+        raise UserError(f"{card.name}: weights and config.json are not one model: {complaint}{way_out}")
+    return replace(card, warnings=(*card.warnings, f"loaded incomplete: {complaint}"))
+
+
+def _dtype(wanted: str, stored: str, device: str, card: Card, config: Any) -> str:
     if wanted != "auto":
+        if wanted not in DTYPES:
+            raise UserError(f"--dtype {wanted}: it takes: auto, {', '.join(DTYPES)}")
         return wanted
-    stored = str(getattr(config, "dtype", None) or "").removeprefix("torch.")
-    if where.gguf:
-        stored = "bfloat16"
-    if stored not in ("bfloat16", "float16"):
+    if card.scheme == "alibi" and config.model_type in ROUNDED_BIAS:
         return "float32"
-    return stored if device.startswith("cuda") or (stored == "bfloat16" and _quick_bfloat16()) else "float32"
+    if device.startswith("cuda"):
+        return stored
+    return "bfloat16" if stored == "bfloat16" and _fast_bfloat16() else "float32"
 
 
-def _quick_bfloat16() -> bool:
-    import torch
-
-    probes = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
-    return any(probe() for probe in probes if probe)
-
-
-def _check(name: str, report: dict[str, Any], options: LoadOptions) -> None:
-    wrong = {
-        "missing": sorted(report.get("missing_keys") or ()),
-        "misshapen": sorted(str(k[0] if isinstance(k, tuple) else k) for k in report.get("mismatched_keys") or ()),
-        "left over": sorted(k for k in report.get("unexpected_keys") or () if not k.endswith(HARMLESS)),
-    }
-    said = [f"{what}: {', '.join(keys[:5])}{' ...' if len(keys) > 5 else ''}" for what, keys in wrong.items() if keys]
-    if said and not options.allow_missing:
-        raise UserError(
-            f"--model {name}: the weights do not fit config.json; {'; '.join(said)}; "
-            "random values would stand in for them (--allow-missing loads it all the same)"
-        )
-
-
-def _weights(where: Source) -> list[Path]:
-    if where.folder is None:
-        return []
-    found = sorted(where.folder.glob("*.safetensors"))
-    return found or sorted(p for p in where.folder.glob("*.bin") if "model" in p.name)
-
-
-def _why(error: Exception, options: LoadOptions) -> str:
-    text = str(error).splitlines()[0] if str(error) else type(error).__name__
-    if "safetensors" in text and not options.allow_pickle:
-        return "it has no safetensors weights; pickled ones can run code, --allow-pickle loads them"
-    if isinstance(error, ImportError):
-        return f"loading it needs another package: {text}; for .gguf: pip install gguf"
-    return f"cannot be loaded: {text}"
+def _fast_bfloat16() -> bool:
+    """Whether this CPU multiplies in bfloat16 (AMX, or AVX512 with BF16)."""
+    names = ("_is_amx_tile_supported", "_is_avx512_bf16_supported")
+    return any(check() for name in names if callable(check := getattr(torch.cpu, name, None)))

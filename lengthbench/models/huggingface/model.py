@@ -1,0 +1,101 @@
+"""A transformers checkpoint that scores trials: its base model's hidden states, then losses of the scored rows.
+
+At load a few random tokens prove three things, or the load fails or takes the slower way: hidden states and head
+give the class's own logits; the attention in use gives what the plain one gives; later tokens change no earlier
+logit.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from lengthbench.errors import UserError
+from lengthbench.model import Card
+from lengthbench.models import torch_scoring
+from lengthbench.models.huggingface import full_logits, head, memory
+from lengthbench.models.huggingface.quiet import quiet
+from lengthbench.models.huggingface.stateless import Frequencies
+from lengthbench.models.huggingface.tokenizer import HFTokenizer
+from lengthbench.trials import Scores, Trial
+
+
+class HuggingFaceModel:
+    def __init__(
+        self, card: Card, network: Any, tokenizer: HFTokenizer, dtype: str, device: str, weights_sha256: str
+    ) -> None:
+        self.card, self.network, self.tokenizer = card, network, tokenizer
+        self.dtype, self.device, self.weights_sha256 = dtype, device, weights_sha256
+        self.config = network.config.get_text_config(decoder=True)
+        self.mpt_length = getattr(self.config, "max_seq_len", 0) if self.config.model_type == "mpt" else 0
+        tokens = self._probe()
+        with torch.inference_mode():
+            untouched = self._logits(tokens)
+            self.frequencies = Frequencies(card.name, network, self.config)
+            self._check_attention(tokens, untouched)
+            self._check_causality(tokens)
+            self.head = head.find(network, self.hidden, tokens, untouched)
+        self.route = network.config._attn_implementation or "eager"
+        if self.head is None:
+            self.route += ", full logits"
+            slow = "its head has a form of its own: losses come from full logits, slower"
+            self.card = replace(self.card, warnings=(*self.card.warnings, slow))
+
+    def score(self, trials: Sequence[Trial]) -> list[Scores]:
+        """Losses of exactly the scored tokens; all trials have the same `n_fed`."""
+        with quiet():
+            if self.head is not None:
+                return torch_scoring.score(trials, self.hidden, self.head)
+            self._prepare(trials[0].n_fed)
+            return full_logits.score(trials, self.network, self.device)
+
+    def hidden(self, tokens: Tensor) -> Tensor:
+        """Tokens (B, T) -> (B, T, W), ready to be multiplied by the head."""
+        self._prepare(tokens.shape[1])
+        return self.network.base_model(input_ids=tokens, use_cache=False)[0]
+
+    def extra_bytes(self, n_fed: int, batch: int) -> int:
+        rows = n_fed if self.head is None and not full_logits.keeps_rows(self.network) else 0
+        return memory.estimate(self.config, self.network.config._attn_implementation, n_fed, batch, self.dtype, rows)
+
+    def _prepare(self, n_fed: int) -> None:
+        """What must be set for a length; keyed by the length alone, so that no result depends on an earlier one."""
+        self.frequencies.install(n_fed)
+        if self.mpt_length:
+            # The ALiBi row is cut from the end of max_seq_len numbers: longer changes nothing for shorter input.
+            self.config.max_seq_len = max(self.mpt_length, n_fed)
+
+    def _logits(self, tokens: Tensor) -> Tensor:
+        return self.network(input_ids=tokens, use_cache=False).logits
+
+    def _probe(self) -> Tensor:
+        """(1, T) random tokens; a generator of its own leaves everybody else's alone."""
+        size = min(head.TOKENS, self.card.limit or head.TOKENS)
+        dice = torch.Generator().manual_seed(0)
+        vocabulary = min(self.config.vocab_size, self.tokenizer.vocabulary)
+        return torch.randint(vocabulary, (1, size), generator=dice).to(self.device)
+
+    def _check_attention(self, tokens: Tensor, wanted: Tensor) -> None:
+        """A fast attention that drops a bias or a cap would be quick and wrong: then the plain one is used."""
+        fast = self.network.config._attn_implementation
+        if fast in (None, "eager"):
+            return
+        try:
+            self.network.set_attn_implementation("eager")
+        except (ValueError, ImportError):
+            return
+        self._prepare(tokens.shape[1])
+        if head.agree(self._logits(tokens).float(), wanted.float(), self.network.dtype):
+            self.network.set_attn_implementation(fast)
+
+    def _check_causality(self, tokens: Tensor) -> None:
+        half = tokens.shape[1] // 2
+        other = tokens.clone()
+        other[:, half:] = (other[:, half:] + 1) % min(self.config.vocab_size, self.tokenizer.vocabulary)
+        before, after = self._logits(tokens)[:, :half].float(), self._logits(other)[:, :half].float()
+        if half and not head.agree(after, before, self.network.dtype):
+            raise UserError(
+                f"{self.card.name}: later tokens change its earlier predictions, so it is no causal language model"
+            )
