@@ -171,6 +171,8 @@ class _Measurement:
     def run(self) -> None:
         sweep, card = self.sweep, self.card
         model = card.load()
+        for warning in self._found_on_loading(model):
+            sweep.events.note(warning)
         documents = sweep.documents(model)
         selection = sweep.select(documents)
         start = self._start(model)
@@ -185,6 +187,9 @@ class _Measurement:
             finally:
                 self._add(model, documents, selection, start, trials, results)
         sweep.events.end()
+
+    def _found_on_loading(self, model: Model) -> list[str]:
+        return [warning for warning in model.card.warnings if warning not in self.card.warnings]
 
     def _start(self, model: Model) -> int | None:
         bos = self.sweep.request.bos
@@ -248,6 +253,9 @@ class _Measurement:
         rows = perplexity_tables.rows(
             identity, cells, sums, perplexity.n_blocks(trials), missing, [d.name for d in documents], sweep.request.seed
         )
+        for mark in self._found_on_loading(model):
+            for row in rows["ppl"]:
+                row["detail"] = "; ".join(filter(None, (row["detail"], mark)))
         for name, more in rows.items():
             sweep.tables[name] += more
         change = verdict.change(card.name, card.train_length, card.limit, cells, sums, sweep.request.seed)
@@ -260,7 +268,7 @@ class _Measurement:
                 "train_length_source": card.train_length_source,
                 "limit": card.limit,
                 "prefix_stable": card.prefix_stable,
-                "warnings": list(card.warnings),
+                "warnings": list(model.card.warnings),
                 **card.facts,
             }
         )

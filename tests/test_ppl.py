@@ -134,7 +134,7 @@ def test_lengths_that_mean_nothing(run, tmp_path, lengths):
     (["--max-tokens", 0], "--max-tokens 0"),
     (["--batch-tokens", 0], "--batch-tokens 0"),
     (["--out", "res.csv"], "--out res.csv: give a folder"),
-    (["--data", "nowhere.txt"], "--data nowhere.txt: no such file or folder"),
+    (["--data", "nowhere.txt"], "--data 'nowhere.txt': no such file or folder"),
     (["--scheme", "alibi"], "has no position scheme"),
     (["--model", "oracle:uniform"], "named twice"),
     (["--model", "oracle:unifrom"], "there are: uniform, constant"),

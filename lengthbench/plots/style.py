@@ -6,8 +6,9 @@ tells them apart by marker and lightness. A scheme keeps its colour in every fig
 
 import functools
 import math
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import matplotlib.style
@@ -47,25 +48,24 @@ OTHERS = (Ink("#CC79A7", "P"), Ink("#6B4C9A", "X"), Ink("#8C564B", "h"), Ink("#7
 OTHERS += tuple(Ink(ink.color, marker) for ink, marker in zip(SCHEMES.values(), "P<>dXp", strict=True))
 
 
-def look() -> AbstractContextManager[None]:
+@contextmanager
+def look() -> Iterator[None]:
     """Within it matplotlib's defaults and ours hold, whatever the user's matplotlibrc says."""
-    return matplotlib.style.context(
-        [
-            "default",
-            {
-                "font.family": _families(),
-                "font.size": BODY,
-                # A model may be called `cost$5$`: names are text, never formulas.
-                "text.parse_math": False,
-                "text.color": INK,
-                "axes.edgecolor": "#8a8a8a",
-                "axes.linewidth": 0.7,
-                "axes.labelcolor": GREY,
-                "axes.unicode_minus": True,
-                "svg.hashsalt": "lengthbench",
-            },
-        ]
-    )
+    ours = {
+        "font.family": _families(),
+        "font.size": BODY,
+        # A model may be called `cost$5$`: names are text, never formulas.
+        "text.parse_math": False,
+        "text.color": INK,
+        "axes.edgecolor": "#8a8a8a",
+        "axes.linewidth": 0.7,
+        "axes.labelcolor": GREY,
+        "svg.hashsalt": "lengthbench",
+    }
+    with matplotlib.style.context(["default", ours]), warnings.catch_warnings():
+        # A letter that no installed font has is drawn as a box; a warning would tell the user no more.
+        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
+        yield
 
 
 @functools.lru_cache(maxsize=1)

@@ -113,7 +113,7 @@ def _gguf_config(where: Source) -> tuple[Any, dict[str, Any]]:
     from lengthbench.models.huggingface import gguf
     from lengthbench.models.huggingface.quiet import quiet
 
-    with quiet():
+    with quiet(), gguf.reading():
         config = gguf.config(where)
     return config, json.loads(config.to_json_string(use_diff=False))
 

@@ -2,17 +2,25 @@
 
 transformers 5.24 takes the rotary base and the lengths from the metadata, but neither `*.rope.scaling.*` nor the
 `rope_freqs` tensor (Llama 3.1's scaling): such a file would run, with wrong numbers.
+
+It also parses the file anew for config, tokenizer and weights (10 s each) and builds a table of names anew for each
+module (20 s): inside `reading()` each is made once.
 """
 
+import functools
+import importlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 from lengthbench.errors import UserError
 from lengthbench.models.huggingface.source import Source
 
 
 def config(where: Source) -> Any:
-    """The configuration; Raises UserError for an architecture or a scaling that would not be honoured."""
+    """The configuration; raises UserError for an architecture or a scaling that would not be honoured."""
     from transformers import AutoConfig
 
     assert where.gguf
@@ -24,6 +32,21 @@ def config(where: Source) -> Any:
         ) from None
     _refuse_lost_scaling(where.name, Path(where.place) / where.gguf, found)
     return found
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Work is done once, and the bar that no setting reaches is off; outside, everything is as it was."""
+    import gguf
+
+    legacy = importlib.import_module("transformers.modeling_gguf_pytorch_utils")
+    with ExitStack() as stack:
+        for owner, name in ((gguf, "GGUFReader"), (gguf, "get_tensor_name_map")):
+            if hasattr(owner, name):
+                stack.enter_context(mock.patch.object(owner, name, functools.cache(getattr(owner, name))))
+        if hasattr(legacy, "tqdm"):
+            stack.enter_context(mock.patch.object(legacy, "tqdm", functools.partial(legacy.tqdm, disable=True)))
+        yield
 
 
 def _refuse_lost_scaling(name: str, path: Path, config: Any) -> None:

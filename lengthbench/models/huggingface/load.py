@@ -4,6 +4,7 @@ Loaded with `dtype=`, never cast afterwards: casting would round the rotary freq
 256 and 257 are the same.
 """
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ from lengthbench.errors import UserError
 from lengthbench.files import sha256
 from lengthbench.model import Card, LoadOptions
 from lengthbench.models.device import device as device_of
-from lengthbench.models.huggingface import weights
+from lengthbench.models.huggingface import gguf, weights
 from lengthbench.models.huggingface.model import HuggingFaceModel
 from lengthbench.models.huggingface.quiet import quiet
 from lengthbench.models.huggingface.source import Source
@@ -28,7 +29,7 @@ def load(card: Card, source: Source, config: Any, options: LoadOptions) -> Huggi
     """The model of `card`, ready to score. Raises UserError naming the tensors that do not fit."""
     device = device_of(options.device)
     paths = weights.files(source, options.allow_pickle)
-    with quiet():
+    with quiet(), gguf.reading() if source.gguf else nullcontext():
         tokenizer = HFTokenizer(card.name, source, options.allow_remote_code)
         dtype = _dtype(options.dtype, weights.stored_dtype(paths), device, card, config)
         network, info = _network(card.name, source, config, dtype, weights.is_safe(paths), options)

@@ -1,8 +1,8 @@
 """A transformers checkpoint that scores trials: its base model's hidden states, then losses of the scored rows.
 
-At load a few random tokens prove three things, or the load fails or takes the slower way: hidden states and head
-give the class's own logits; the attention in use gives what the plain one gives; later tokens change no earlier
-logit.
+At load a few random tokens prove three things: later tokens change no earlier logit, or the load fails; the
+attention in use gives what the plain one gives, or the plain one is used; hidden states and head give the class's
+own logits, or the full logits are used.
 """
 
 from collections.abc import Sequence
@@ -30,13 +30,12 @@ class HuggingFaceModel:
         self.dtype, self.device, self.weights_sha256 = dtype, device, weights_sha256
         self.config = network.config.get_text_config(decoder=True)
         self.mpt_length = getattr(self.config, "max_seq_len", 0) if self.config.model_type == "mpt" else 0
-        tokens = self._probe()
         with torch.inference_mode():
-            untouched = self._logits(tokens)
+            tokens = self._probe()
+            logits = self._sound_logits(tokens, self._causal_logits(tokens))
+            # From here on frequencies are our own; that they give the same logits is proved with the head.
             self.frequencies = Frequencies(card.name, network, self.config)
-            self._check_attention(tokens, untouched)
-            self._check_causality(tokens)
-            self.head = head.find(network, self.hidden, tokens, untouched)
+            self.head = head.find(network, self.hidden, tokens, logits)
         self.route = network.config._attn_implementation or "eager"
         if self.head is None:
             self.route += ", full logits"
@@ -77,25 +76,31 @@ class HuggingFaceModel:
         vocabulary = min(self.config.vocab_size, self.tokenizer.vocabulary)
         return torch.randint(vocabulary, (1, size), generator=dice).to(self.device)
 
-    def _check_attention(self, tokens: Tensor, wanted: Tensor) -> None:
-        """A fast attention that drops a bias or a cap would be quick and wrong: then the plain one is used."""
-        fast = self.network.config._attn_implementation
-        if fast in (None, "eager"):
-            return
+    def _sound_logits(self, tokens: Tensor, fast: Tensor) -> Tensor:
+        """The logits of the attention that is kept: a fast one that drops a bias or a cap is quick and wrong."""
+        name = self.network.config._attn_implementation
+        if name in (None, "eager"):
+            return fast
         try:
             self.network.set_attn_implementation("eager")
         except (ValueError, ImportError):
-            return
-        self._prepare(tokens.shape[1])
-        if head.agree(self._logits(tokens).float(), wanted.float(), self.network.dtype):
-            self.network.set_attn_implementation(fast)
+            return fast
+        if self.network.config._attn_implementation != "eager":
+            return fast  # Falcon has one attention only; its eager form adds ALiBi twice
+        plain = self._logits(tokens)
+        if not head.agree(fast.float(), plain.float(), self.network.dtype):
+            return plain
+        self.network.set_attn_implementation(name)
+        return fast
 
-    def _check_causality(self, tokens: Tensor) -> None:
+    def _causal_logits(self, tokens: Tensor) -> Tensor:
+        """(1, T, V) the class's own logits, if they do not change with what comes later."""
         half = tokens.shape[1] // 2
         other = tokens.clone()
         other[:, half:] = (other[:, half:] + 1) % min(self.config.vocab_size, self.tokenizer.vocabulary)
-        before, after = self._logits(tokens)[:, :half].float(), self._logits(other)[:, :half].float()
-        if half and not head.agree(after, before, self.network.dtype):
+        logits = self._logits(torch.cat([tokens, other]))
+        if half and not head.agree(logits[1, :half].float(), logits[0, :half].float(), self.network.dtype):
             raise UserError(
                 f"{self.card.name}: later tokens change its earlier predictions, so it is no causal language model"
             )
+        return logits[:1]

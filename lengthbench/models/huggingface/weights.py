@@ -38,12 +38,15 @@ def is_safe(paths: Iterable[Path]) -> bool:
 
 
 def stored_dtype(paths: list[Path]) -> str:
-    """`bfloat16`, `float16` or `float32`: the type of the largest share of the tensors, as the files say."""
+    """`bfloat16`, `float16` or `float32`: the type of the largest share of the tensors, as the files say.
+
+    A GGUF file counts as bfloat16: its blocks are coarser than that.
+    """
     names = {"BF16": "bfloat16", "F16": "float16"}
     counts: dict[str, int] = {}
     for path in paths:
         if path.suffix != ".safetensors":
-            return "float32"
+            return "bfloat16" if path.suffix == ".gguf" else "float32"
         with path.open("rb") as file:
             header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
         for key, tensor in header.items():

@@ -1,0 +1,204 @@
+"""Time and memory against what people use today: python tests/benchmarks/ratios.py [NAME ...]
+
+Random weights in the shapes of GPT-2 124M, a Llama of 135M and a BLOOM of 256 x 4 with 250,880 words; both sides in
+one process on the same tokens, alternating, medians of the ratios. Both must give the same losses to 1e-4 nat a token.
+
+    loop      the loop of transformers' guide: one window at a time, labels, full logits
+    lm-eval   loglikelihood_rolling of lm-evaluation-harness, if it is installed
+    bias      attention with its H x L x L bias made, against the strided one
+"""
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn import functional as F
+
+from lengthbench import engine, plan
+from lengthbench.corpora.text import Document
+from lengthbench.memory import PeakMemory, resident
+from lengthbench.model import LoadOptions
+from lengthbench.models.attention import attend
+from lengthbench.models.huggingface.describe import describe
+from lengthbench.models.loss import Head, score_rows
+from lengthbench.probes import blocks, perplexity
+
+PAIRS = 3
+
+
+def shapes() -> dict[str, Any]:
+    import transformers as t
+
+    return {
+        "gpt2": t.GPT2Config(n_positions=4096),
+        "llama": t.LlamaConfig(
+            vocab_size=49152, hidden_size=576, intermediate_size=1536, num_hidden_layers=30, num_attention_heads=9,
+            num_key_value_heads=3, max_position_embeddings=8192, tie_word_embeddings=True,
+        ),
+        "bloom": t.BloomConfig(vocab_size=250_880, hidden_size=256, n_layer=4, n_head=8),
+    }  # fmt: skip
+
+
+def load(name: str):
+    """A model of that shape with random weights, by way of a folder, as users load theirs."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import AutoModelForCausalLM, PreTrainedTokenizerFast
+
+    folder = Path(tempfile.mkdtemp()) / name
+    torch.manual_seed(0)
+    AutoModelForCausalLM.from_config(shapes()[name]).save_pretrained(folder)
+    letters = {c: i for i, c in enumerate(sorted(pre_tokenizers.ByteLevel.alphabet()))}
+    own = Tokenizer(models.BPE(letters, []))
+    own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    PreTrainedTokenizerFast(tokenizer_object=own).save_pretrained(folder)
+    return describe(str(folder), LoadOptions(dtype="float32")).load()
+
+
+def tokens_for(model, n: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, model.tokenizer.vocabulary, n).astype(np.int32)
+
+
+def ours(model, tokens: np.ndarray, lengths: tuple[int, ...], protocol: str, stride: int | None) -> np.ndarray:
+    """Losses of all targets of all lengths, in order."""
+    probe = perplexity.Perplexity(lengths, (protocol,), stride)
+    document = Document("random", tokens, np.ones_like(tokens))
+    trials = probe.trials([document], blocks.select([len(tokens)], lengths, None), None, None)
+    found = {r.trial: r for _, some in engine.run(model, trials, plan.make(trials, True, 2048)) for r in some}
+    return np.concatenate([found[i].scores.nll for i in range(len(trials))])
+
+
+def loop(model, tokens: np.ndarray, lengths: tuple[int, ...], stride: int | None) -> np.ndarray:
+    """The guide's loop, window by window with full logits; the same targets as ours."""
+    network, out = model.network, []
+    ids = torch.from_numpy(tokens.astype(np.int64))[None]
+    with torch.inference_mode():
+        for length in lengths:
+            step = stride or length
+            for first in range(1, len(tokens), step):
+                end = first + step - 1
+                begin = max(0, end - length)
+                logits = network(ids[:, begin:end]).logits
+                nll = F.cross_entropy(logits[0].float(), ids[0, begin + 1 : end + 1], reduction="none")
+                out.append(nll[-step:].numpy())
+    return np.concatenate(out)
+
+
+def compare(title: str, one: Callable[[], np.ndarray], other: Callable[[], np.ndarray]) -> None:
+    ratios = []
+    for _ in range(PAIRS):
+        began = time.perf_counter()
+        found = one()
+        middle = time.perf_counter()
+        expected = other()
+        ratios.append((time.perf_counter() - middle) / (middle - began))
+        assert np.abs(found - expected).max() < 1e-4, f"{title}: losses differ by {np.abs(found - expected).max()}"
+    print(f"{title:58} x {statistics.median(ratios):.2f}  ({min(ratios):.2f} .. {max(ratios):.2f})", flush=True)
+
+
+def windows() -> None:
+    for name in shapes():
+        model = load(name)
+        n = 4 * 1024 if name != "bloom" else 2 * 1024
+        tokens = tokens_for(model, n + 1)
+        compare(
+            f"{name}: nonoverlapping L=1024, loop / ours",
+            lambda m=model, t=tokens: ours(m, t, (1024,), "nonoverlapping", None),
+            lambda m=model, t=tokens: loop(m, t, (1024,), None),
+        )
+        tokens = tokens_for(model, 1024 + 1)
+        compare(
+            f"{name}: sliding L=1024 S=64, loop / ours",
+            lambda m=model, t=tokens: ours(m, t, (1024,), "sliding", 64),
+            lambda m=model, t=tokens: loop(m, t, (1024,), 64),
+        )
+        if name == "gpt2":
+            tokens = tokens_for(model, 4096 + 1)
+            lengths = (128, 256, 512, 1024, 2048, 4096)
+            compare(
+                "gpt2: sweep 128..4096, loop at each length / ours",
+                lambda m=model, t=tokens: ours(m, t, lengths, "nonoverlapping", None),
+                lambda m=model, t=tokens: loop(m, t, lengths, None),
+            )
+
+
+def lm_eval() -> None:
+    try:
+        from lm_eval.api.instance import Instance
+        from lm_eval.models.huggingface import HFLM
+    except ImportError:
+        print("lm-eval is not installed")
+        return
+    import logging
+
+    logging.disable(logging.WARNING)
+    model = load("gpt2")
+    text = (Path(__file__).parents[2] / "lengthbench/texts/novels/doyle_sherlock.txt").read_text("utf-8")
+    text = text.encode("ascii", "replace").decode()[: 4 * 1024 + 1]
+    tokens, _ = model.tokenizer.encode(text)
+    other = HFLM(pretrained=model.network, tokenizer=model.tokenizer.whole, batch_size=1, max_length=1024, prefix_token_id=0)
+    request = [Instance(request_type="loglikelihood_rolling", doc={}, arguments=(text,), idx=0)]
+    ratios, peaks = [], []
+    for _ in range(PAIRS):
+        times = []
+        for call in (
+            lambda: ours(model, tokens, (1024,), "nonoverlapping", None),
+            lambda: other.loglikelihood_rolling(request, disable_tqdm=True),
+        ):
+            before = resident()
+            with PeakMemory() as memory:
+                began = time.perf_counter()
+                call()
+                times.append(time.perf_counter() - began)
+            peaks.append((memory.bytes - before) / 2**20)
+        ratios.append(times[1] / times[0])
+    print(f"{'gpt2: rolling L=1024, batch 1, lm-eval / ours':58} x {statistics.median(ratios):.2f}")
+    print(f"{'   extra memory, MB: lm-eval, ours':58} {max(peaks[1::2]):.0f}, {max(peaks[0::2]):.0f}")
+
+
+def memory() -> None:
+    """Length 8192 with 128,256 words: the losses alone, against the full logits in float32."""
+    hidden, weight = torch.randn(8192, 64), torch.randn(128_256, 64)
+    targets = torch.arange(8192)
+    before = resident()
+    with PeakMemory() as peak:
+        score_rows(hidden, targets, Head(weight))
+    full = 8192 * 128_256 * 4
+    print(f"{'losses at L=8192, 128,256 words: extra memory / logits':58} x {(peak.bytes - before) / full:.4f}")
+
+
+def bias() -> None:
+    """ALiBi at 8192 tokens, 8 heads of 64."""
+    torch.manual_seed(0)
+    n, heads = 8192, 8
+    q, k, v = (torch.randn(1, heads, n, 64) for _ in range(3))
+    table = -torch.tensor([2.0**-h for h in range(1, heads + 1)])[:, None] * torch.arange(n)
+    peaks: dict[str, float] = {}
+
+    def measured(name: str, call: Callable[[], torch.Tensor]) -> np.ndarray:
+        before = resident()
+        with torch.inference_mode(), PeakMemory() as peak:
+            out = call()
+        peaks[name] = peak.bytes - before
+        return out.numpy()
+
+    def made() -> torch.Tensor:
+        distance = torch.arange(n)[:, None] - torch.arange(n)
+        full = table[:, distance.clamp(min=0)].masked_fill_(distance < 0, -torch.inf)
+        return F.scaled_dot_product_attention(q, k, v, attn_mask=full[None])
+
+    compare("ALiBi attention at 8192, bias made / strided", lambda: measured("ours", lambda: attend(q, k, v, table)),
+            lambda: measured("made", made))  # fmt: skip
+    print(f"{'   extra memory, strided / made':58} x {peaks['ours'] / peaks['made']:.4f}")
+
+
+PARTS = {"windows": windows, "lm-eval": lm_eval, "memory": memory, "bias": bias}
+
+if __name__ == "__main__":
+    for part in sys.argv[1:] or PARTS:
+        PARTS[part]()
