@@ -33,9 +33,7 @@ def _number(word: str, text: str, option: str) -> int:
         raise UserError(f"{option} '{text}': '{word.strip()}' is not a number of tokens; {EXAMPLE}")
     value = int(match[1]) * (1024 if match[2] else 1)
     if value < 2:
-        raise UserError(
-            f"{option} '{text}': {value} is too short, a window feeds 2 tokens or more; {EXAMPLE}"
-        )
+        raise UserError(f"{option} '{text}': {value} is too short, a window feeds 2 tokens or more; {EXAMPLE}")
     return value
 
 

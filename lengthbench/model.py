@@ -92,13 +92,21 @@ class Tokenizer(Protocol):
 
 
 class Model(Protocol):
-    card: Card
-    tokenizer: Tokenizer
-    dtype: str
-    device: str
-    route: str
-    """How attention is computed."""
-    weights_sha256: str
+    @property
+    def card(self) -> Card: ...
+    @property
+    def tokenizer(self) -> Tokenizer: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def device(self) -> str: ...
+    @property
+    def route(self) -> str:
+        """How attention is computed."""
+        ...
+
+    @property
+    def weights_sha256(self) -> str: ...
 
     def score(self, trials: Sequence[Trial]) -> list[Scores]:
         """Losses of exactly the scored tokens. All trials have the same `n_fed`; no padding exists.

@@ -69,16 +69,10 @@ def _class(name: str) -> "type[Scheme]":
     elif name in names():
         module = importlib.import_module(f"lengthbench.schemes.{name}")
     else:
-        raise UserError(
-            f"no scheme called '{name}'; there are: {', '.join(names())}, or a file.py of your own"
-        )
-    found = [
-        c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Scheme) and c is not Scheme
-    ]
+        raise UserError(f"no scheme called '{name}'; there are: {', '.join(names())}, or a file.py of your own")
+    found = [c for c in vars(module).values() if isinstance(c, type) and issubclass(c, Scheme) and c is not Scheme]
     if len(found) != 1:
-        raise UserError(
-            f"scheme {name}: the file must define exactly one subclass of Scheme, it has {len(found)}"
-        )
+        raise UserError(f"scheme {name}: the file must define exactly one subclass of Scheme, it has {len(found)}")
     return found[0]
 
 
@@ -88,6 +82,4 @@ def _convert(name: str, key: str, value: str, default: Any) -> Any:
     try:
         return type(default)(value)
     except ValueError:
-        raise UserError(
-            f"scheme {name}: {key}={value} is not a number; the default is {key}={default}"
-        ) from None
+        raise UserError(f"scheme {name}: {key}={value} is not a number; the default is {key}={default}") from None

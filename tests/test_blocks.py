@@ -31,7 +31,11 @@ def test_a_block_of_several_lengths_must_fit_too():
     assert select([1000], (512, 768), None).lengths == (512,)
 
 
-@given(st.lists(st.integers(0, 500), min_size=1, max_size=6), st.integers(2, 40), st.one_of(st.none(), st.integers(1, 2000)))
+@given(
+    st.lists(st.integers(0, 500), min_size=1, max_size=6),
+    st.integers(2, 40),
+    st.one_of(st.none(), st.integers(1, 2000)),
+)
 def test_blocks_never_overlap_and_never_exceed(sizes, length, most):
     chosen = select(sizes, (length, 2 * length), most)
     seen = set()

@@ -109,9 +109,7 @@ def test_sha256_knows_names_bytes_order_and_borders():
 
 def test_shipped_novels_are_the_ones_the_readme_lists():
     readme = (source.NOVELS.parent / "README.md").read_text("utf-8")
-    listed = dict(
-        reversed(line.split()) for line in readme.splitlines() if re.match(r" {4}[0-9a-f]{64}  ", line)
-    )
+    listed = dict(reversed(line.split()) for line in readme.splitlines() if re.match(r" {4}[0-9a-f]{64}  ", line))
     assert listed == {p.name: hashlib.sha256(p.read_bytes()).hexdigest() for p in source.NOVELS.iterdir()}
     for name in source.shipped():
         rows = re.findall(r"^\| `(\w+)\.txt` .*\| `" + name + r"`(?: \(held out\))? \|$", readme, re.M)
@@ -124,9 +122,7 @@ def test_held_out_and_training_novels(no_network):
     assert held_out.sizes == (684428, 561581)  # wc -c
     assert (held_out.facts["n_docs"], held_out.facts["n_bytes"], held_out.notes) == (2, 1246009, ())
     assert len(training.documents) == 7 and not set(names_of(held_out)) & set(names_of(training))
-    assert held_out.documents[0].text.startswith(
-        "PRIDE AND PREJUDICE\n\nBy Jane Austen\n\nChapter 1\n\nIt is a truth"
-    )
+    assert held_out.documents[0].text.startswith("PRIDE AND PREJUDICE\n\nBy Jane Austen\n\nChapter 1\n\nIt is a truth")
     assert set(source.shipped()) == {"novels", "novels-train"}
 
 
@@ -284,11 +280,7 @@ def test_numbers_and_missing_columns(tmp_path, name):
     path = tmp_path / name
     write_rows(path)
     refused(f"--data {path}: no column 'body'; it has: text, n; name one with --column", path, column="body")
-    number = (
-        "column 'n' holds numbers, not text"
-        if name[2:] in ("csv", "tsv")
-        else "'n' is not text in 4 of 4 rows: "
-    )
+    number = "column 'n' holds numbers, not text" if name[2:] in ("csv", "tsv") else "'n' is not text in 4 of 4 rows: "
     refused(f"--data {path}: {number}", path, column="n")
 
 
@@ -456,9 +448,7 @@ def test_a_split_is_chosen_and_recorded(folder):
     found = source.read(f"hub:{folder}")
     assert texts_of(found) == ["a", "b"] and names_of(found) == ["row 1", "row 2"]
     assert found.notes == (f"hub:{folder}: the split 'test' was read; --split names another",)
-    facts = {
-        k: found.facts[k] for k in ("dataset", "config", "split", "column", "n_rows", "n_bytes", "joined")
-    }
+    facts = {k: found.facts[k] for k in ("dataset", "config", "split", "column", "n_rows", "n_bytes", "joined")}
     assert facts == {
         "dataset": str(folder), "config": None, "split": "test", "column": "text", "n_rows": 2, "n_bytes": 2, "joined": False,
     }  # fmt: skip
@@ -480,17 +470,13 @@ def test_what_a_data_set_refuses(folder):
     spec = f"hub:{folder}"
     refused(f"--data {spec}: no split 'tset'; it has: train, test; name one with --split", spec, split="tset")
     refused(f"--data {spec}:tset: no split 'tset'; it has: train, test", f"{spec}:tset")
-    refused(
-        f"--data {spec}:test: it names the split 'test', --split says 'train'", f"{spec}:test", split="train"
-    )
+    refused(f"--data {spec}:test: it names the split 'test', --split says 'train'", f"{spec}:test", split="train")
     refused(
         f"--data {spec} (split test): no column 'txt'; it has: text, body; name one with --column",
         spec,
         column="txt",
     )
-    refused(
-        f"--data {spec} (split test): 'body' is not text in 1 of 2 rows: row 2 (null)", spec, column="body"
-    )
+    refused(f"--data {spec} (split test): 'body' is not text in 1 of 2 rows: row 2 (null)", spec, column="body")
     refused(f"{folder / 'train.jsonl'}: is a file; name it without hub:", f"hub:{folder}/train.jsonl")
     refused("write hub:NAME[/CONFIG][:SPLIT]", "hub:")
     refused("hub:./no_such: no_such: no such folder", "hub:./no_such")
@@ -564,7 +550,9 @@ def test_offline_and_not_in_the_cache(tmp_path):
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(source.__file__).parents[2],
         env={"HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path), "PATH": "", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    expected = "--data hub:org/name: offline (HF_HUB_OFFLINE is set) and org/name is not in the cache; load it once online"
+    expected = (
+        "--data hub:org/name: offline (HF_HUB_OFFLINE is set) and org/name is not in the cache; load it once online"
+    )
     assert done.stdout == f"UserError|{expected}|True\n", done.stderr
     assert done.stderr == ""
 

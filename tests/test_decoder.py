@@ -56,7 +56,9 @@ def test_a_batch_of_one_equals_a_batch_of_many(scheme):
     model = decoder(scheme)
     many = [Trial(tokens(33, seed)[0].numpy(), np.arange(1, 33)) for seed in range(5)]
     head = Head(model.head.detach())
-    for one, all_ in zip([score([t], model.hidden, head)[0] for t in many], score(many, model.hidden, head), strict=True):
+    for one, all_ in zip(
+        [score([t], model.hidden, head)[0] for t in many], score(many, model.hidden, head), strict=True
+    ):
         assert np.abs(one.nll - all_.nll).max() < 1e-5
 
 
@@ -82,7 +84,7 @@ def test_the_scheme_is_used():
 
 
 def test_everything_else_is_the_same_for_all():
-    first = {name: p for name, p in decoder("none").named_parameters()}
+    first = dict(decoder("none").named_parameters())
     for scheme in SCHEMES:
         own = dict(decoder(scheme).named_parameters())
         assert first.keys() == {n for n in own if not n.startswith("scheme.")}
@@ -105,7 +107,9 @@ def test_float64_layer_by_layer_equals_attention_written_out():
             mixed = torch.zeros(12, 4, 8, dtype=torch.float64)
             for head in range(4):
                 for i in range(12):
-                    logits = torch.stack([q[i, head] @ k[j, head] / math.sqrt(8) - slopes[head] * (i - j) for j in range(i + 1)])
+                    logits = torch.stack(
+                        [q[i, head] @ k[j, head] / math.sqrt(8) - slopes[head] * (i - j) for j in range(i + 1)]
+                    )
                     mixed[i, head] = logits.softmax(0) @ v[: i + 1, head]
             h = h + layer.out(mixed.reshape(12, 32))
             h = h + layer.down(torch.relu(layer.up(layer.norm_mlp(h))))

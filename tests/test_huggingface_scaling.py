@@ -44,9 +44,7 @@ YARN = {"factor": 8.0, "original_max_position_embeddings": 2048}
 
 
 def test_the_factor_of_yarn_counts_not_the_ratio_of_the_lengths(card):
-    found = card(
-        rope_parameters=None, rope_scaling={"rope_type": "yarn", **YARN}, max_position_embeddings=4096
-    )
+    found = card(rope_parameters=None, rope_scaling={"rope_type": "yarn", **YARN}, max_position_embeddings=4096)
     assert found.scheme == "yarn" and found.train_length == 2048
     assert (found.scheme_params["factor"], found.scheme_params["original"]) == (8.0, 2048)
     assert found.scheme_params["attention_scale"] == pytest.approx(1.2079442, abs=1e-7)
@@ -70,7 +68,7 @@ def test_both_spellings_of_the_type_give_equal_losses(card):
         ({"rope_type": "yarn", "original_max_position_embeddings": 2048}, "lacks the key 'factor'"),
         ({"rope_type": "linear", "facotr": 2.0}, r"'facotr'.*did you mean 'factor'"),
         ({"rope_type": "foo", "factor": 8.0}, "type 'foo', which is none of: default, linear"),
-        ({"factor": 8.0}, "no 'rope_type'"),
+        ({"factor": 8.0}, "lacks the key 'rope_type'; it has: factor"),
         ({"rope_type": "linear", "factor": "8"}, "'factor' is '8', it must be a number"),
         ({"rope_type": "linear", "factor": -1}, "'factor' is -1, it must be a number"),
         ({"rope_type": "linear", "type": "dynamic", "factor": 2.0}, "rope_type 'linear' and type 'dynamic'"),
@@ -105,8 +103,15 @@ def test_training_length_and_how_it_is_known(card, scaling, scheme, length, sour
     assert found.prefix_stable == (scheme != "dynamic")
 
 
-def test_dynamic_ntk_does_not_remember_longer_windows(tmp_path):
-    folder = tiny_models.build("dynamic", tmp_path)
+NESTED = {
+    "full_attention": {"rope_type": "dynamic", "factor": 2.0, "rope_theta": 1e4},
+    "sliding_attention": {"rope_type": "default", "rope_theta": 1e4},
+}
+
+
+@pytest.mark.parametrize(("name", "changes"), [("dynamic", {}), ("gemma3", {"rope_parameters": NESTED})])
+def test_dynamic_ntk_does_not_remember_longer_windows(tmp_path, name, changes):
+    folder = tiny_models.build(name, tmp_path, **changes)
     alone = describe(str(folder), FLOAT32).load()
     assert not alone.card.prefix_stable
     expected = {n: losses(alone, n) for n in (100, 48)}

@@ -15,7 +15,9 @@ TOKENS = np.random.default_rng(0).integers(0, 256, 20_000).astype(np.int32)
 
 
 def trial(window, start=None, key=None):
-    return Trial(TOKENS[window.begin : window.end + 1], np.arange(window.first, window.end + 1) - window.begin, start, key)
+    return Trial(
+        TOKENS[window.begin : window.end + 1], np.arange(window.first, window.end + 1) - window.begin, start, key
+    )
 
 
 def sweep(lengths, n_targets, start=None):
@@ -72,7 +74,10 @@ def test_a_start_token_is_part_of_the_prefix():
     assert len(plan.make(trials, True, 1).batches) == 3
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.integers(0, 39)), min_size=1, max_size=30), st.integers(1, 200))
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.integers(1, 40), st.integers(0, 39)), min_size=1, max_size=30),
+    st.integers(1, 200),
+)
 @settings(max_examples=60)
 def test_any_trials_get_their_own_losses(shapes, batch_tokens):
     trials = []

@@ -23,7 +23,12 @@ def test_early_tokens_alone_lower_perplexity(run):
     ran = run("ppl", "--model", CONTEXT, "--lengths", "128,512,1024,2048", "--out", "r")
     assert ran.code == 0, ran.err
     rows = {int(r["length"]): r for r in read_csv(Path("r/ppl.csv"))}
-    assert {n: float(r["nll"]) for n, r in rows.items()} == {128: 2.4921875, 512: 2.123046875, 1024: 2.0615234375, 2048: 2.03076171875}
+    assert {n: float(r["nll"]) for n, r in rows.items()} == {
+        128: 2.4921875,
+        512: 2.123046875,
+        1024: 2.0615234375,
+        2048: 2.03076171875,
+    }
     assert {r["n_scored"] for r in rows.values()} == {"49152"} and {r["status"] for r in rows.values()} == {"ok"}
     assert float(rows[128]["ppl"]) == pytest.approx(math.exp(2.4921875), rel=1e-15)
     assert "perplexity falls for" in ran.out and "no use of far context" in ran.out
@@ -38,7 +43,9 @@ def test_positions_say_where_the_losses_are(run):
     assert sum(int(r["n_scored"]) for r in rows.values()) == 49152
 
 
-@pytest.mark.parametrize("protocol, stride, nll, n_scored", [("sliding", 512, 2.505859375, 1024), ("hf", 512, 2.5, 1022)])
+@pytest.mark.parametrize(
+    "protocol, stride, nll, n_scored", [("sliding", 512, 2.505859375, 1024), ("hf", 512, 2.5, 1022)]
+)
 def test_losses_by_token_on_1025_tokens(run, tmp_path, protocol, stride, nll, n_scored):
     """Token index 1-511 costs 3 nats, 512-1023 costs 2, 1024 costs 9; index 0 is never scored."""
     (tmp_path / "t.txt").write_text("a" * 512 + "b" * 512 + "c")
@@ -86,7 +93,11 @@ def test_overflow(run, book, nats, ppl, detail):
     (row,) = read_csv(Path("r/ppl.csv"))
     assert ran.code == 0 and float(row["nll"]) == pytest.approx(float(nats), rel=1e-6) and row["status"] == "ok"
     assert math.isinf(float(row["ppl"])) == (ppl == "inf") and detail in row["detail"]
-    json.loads(run("ppl", "--model", f"oracle:constant:nats={nats}", "--data", book, "--lengths", 64, "--out", "j", "--json").out)
+    json.loads(
+        run(
+            "ppl", "--model", f"oracle:constant:nats={nats}", "--data", book, "--lengths", 64, "--out", "j", "--json"
+        ).out
+    )
 
 
 def test_losses_that_are_not_finite_are_no_numbers(run, book):
@@ -100,7 +111,11 @@ def test_a_limit_is_said_before_anything_is_read(run, tmp_path):
     model = "oracle:uniform:limit=1024"
     ran = run("ppl", "--model", model, "--lengths", "512..2048", "--out", "r")
     rows = {r["length"]: r for r in read_csv(tmp_path / "r/ppl.csv")}
-    assert ran.code == 0 and {n: r["status"] for n, r in rows.items()} == {"512": "ok", "1024": "ok", "2048": "unsupported"}
+    assert ran.code == 0 and {n: r["status"] for n, r in rows.items()} == {
+        "512": "ok",
+        "1024": "ok",
+        "2048": "unsupported",
+    }
     assert "positions end at 1024, length 2048 was asked for" in ran.err and rows["2048"]["nll"] == ""
     assert run("ppl", "--model", model, "--lengths", "512..2048", "--out", "s", "--strict").code == 3
     ran = run("ppl", "--model", model, "--lengths", "2048", "--data", "nowhere.txt", "--out", "t")
@@ -156,9 +171,26 @@ def test_numbers_do_not_depend_on_the_batch(run, tmp_path):
         (folder / f"{n}.txt").write_text((BOOK * 2)[:n])
     sums = []
     for windows in (1, 3, 8):
-        ran = run("ppl", "--model", "reference:rope", "--data", folder, "--lengths", 4, "--batch-tokens", 4 * windows, "--out", f"r{windows}")
+        ran = run(
+            "ppl",
+            "--model",
+            "reference:rope",
+            "--data",
+            folder,
+            "--lengths",
+            4,
+            "--batch-tokens",
+            4 * windows,
+            "--out",
+            f"r{windows}",
+        )
         assert ran.code == 0, ran.err
-        sums.append([(r["doc"], r["block"], r["n_scored"], float(r["nll_sum"])) for r in read_csv(tmp_path / f"r{windows}/blocks.csv")])
+        sums.append(
+            [
+                (r["doc"], r["block"], r["n_scored"], float(r["nll_sum"]))
+                for r in read_csv(tmp_path / f"r{windows}/blocks.csv")
+            ]
+        )
     for other in sums[1:]:
         assert [s[:3] for s in other] == [s[:3] for s in sums[0]]
         assert [s[3] for s in other] == pytest.approx([s[3] for s in sums[0]], abs=4e-5)
@@ -168,7 +200,9 @@ def test_targets_do_not_depend_on_length_protocol_or_start_token(run, book):
     run("ppl", "--model", "oracle:uniform", "--data", book, "--lengths", "64..1024", "--protocol", "nonoverlapping,sliding",
         "--bos", "always", "--out", "r")  # fmt: skip
     rows = read_csv(Path("r/ppl.csv"))
-    assert {r["n_scored"] for r in rows} == {str((len(BOOK) - 1) // 1024 * 1024)} and {r["bos"] for r in rows} == {"none"}
+    assert {r["n_scored"] for r in rows} == {str((len(BOOK) - 1) // 1024 * 1024)} and {r["bos"] for r in rows} == {
+        "none"
+    }
 
 
 def test_json_is_one_document(run, book):

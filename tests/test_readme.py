@@ -28,7 +28,9 @@ def test_the_main_job(run, tmp_path):
     assert ran.code == 0, ran.err
     (folder,) = (tmp_path / "results").iterdir()
     rows = read_csv(folder / "ppl.csv")
-    assert {r["model"] for r in rows} == {f"reference:{n}" for n in ("none", "learned", "sinusoidal", "rope", "t5", "alibi")}
+    assert {r["model"] for r in rows} == {
+        f"reference:{n}" for n in ("none", "learned", "sinusoidal", "rope", "t5", "alibi")
+    }
     nll = {(r["scheme"], int(r["length"])): float(r["nll"]) for r in rows if r["status"] == "ok"}
     assert {r["n_scored"] for r in rows if r["status"] == "ok"} == {"49152"}
     assert {r["status"] for r in rows if r["scheme"] == "learned" and int(r["length"]) > 256} == {"unsupported"}
@@ -36,7 +38,9 @@ def test_the_main_job(run, tmp_path):
         assert abs(nll[scheme, 8192] - nll[scheme, 256]) < 0.25
     for scheme in ("rope", "sinusoidal"):
         assert nll[scheme, 8192] > nll[scheme, 256] + 1
-    assert {p.name for p in (folder / "plots").iterdir()} == {f"{n}.{e}" for n in ("perplexity", "positions") for e in ("png", "svg")}
+    assert {p.name for p in (folder / "plots").iterdir()} == {
+        f"{n}.{e}" for n in ("perplexity", "positions") for e in ("png", "svg")
+    }
 
 
 @pytest.mark.slow

@@ -84,11 +84,17 @@ def test_only_what_is_missing_is_computed(tmp_path, whole):
     process.communicate()
     journal = Journal(tmp_path / "r")
     finished = {r["batch"] for r in journal.records if "batch" in r}
-    started_again = subprocess.Popen(command("r", "--resume"), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+    started_again = subprocess.Popen(
+        command("r", "--resume"), cwd=tmp_path, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
     seen = set()
     while started_again.poll() is None:
         try:
-            seen |= {(r["model"], r["batch"]) for r in Journal(tmp_path / "r").records[len(journal.records) :] if "batch" in r}
+            seen |= {
+                (r["model"], r["batch"])
+                for r in Journal(tmp_path / "r").records[len(journal.records) :]
+                if "batch" in r
+            }
         except FileNotFoundError:
             pass
         time.sleep(0.02)

@@ -66,9 +66,7 @@ def test_t5_warns_of_untrained_buckets():
     assert registry.load("t5", SHAPE).warning() is None
 
 
-@pytest.mark.parametrize(
-    "layout, name", [("interleaved", "vaswani_interleaved"), ("fairseq", "fairseq_concat")]
-)
+@pytest.mark.parametrize("layout, name", [("interleaved", "vaswani_interleaved"), ("fairseq", "fairseq_concat")])
 def test_sinusoid(layout, name):
     golden = GOLDEN["sinusoid"][name]
     pos = torch.tensor(golden["params"]["positions"])
@@ -94,9 +92,7 @@ def test_rotated_vectors(golden):
     x = torch.tensor(params["x"], dtype=torch.float64)
     freqs = rotary.frequencies(params.get("rotary_dim", len(x)), params["theta"])
     cos, sin = rotary.angles(torch.tensor([params["position"]]), freqs)
-    assert np.allclose(
-        rotary.turn(x[None], cos, sin, params["layout"])[0], golden["values"], atol=1e-10, rtol=0
-    )
+    assert np.allclose(rotary.turn(x[None], cos, sin, params["layout"])[0], golden["values"], atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize("output, spec", [("none", "none"), ("alibi", "alibi"), ("t5_relative", "t5"), ("rope_half", "rope"),

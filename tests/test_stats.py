@@ -34,7 +34,9 @@ def test_from_twenty_units_on_it_agrees_with_scipys_bootstrap():
     rng = np.random.default_rng(1)
     values = rng.normal(3, 1, 60)
     found = stats.interval(values, np.ones(60), "0")
-    other = scipy_stats.bootstrap((values,), np.mean, n_resamples=20000, method="percentile", rng=rng).confidence_interval
+    other = scipy_stats.bootstrap(
+        (values,), np.mean, n_resamples=20000, method="percentile", rng=rng
+    ).confidence_interval
     assert found.low == pytest.approx(other.low, abs=0.02) and found.high == pytest.approx(other.high, abs=0.02)
 
 

@@ -146,7 +146,9 @@ def test_learning_rate():
 
     recipe = Recipe("none", tokens=1100 * 4096)
     assert learning_rate(recipe, 0) == pytest.approx(3e-5) and learning_rate(recipe, 99) == pytest.approx(3e-3)
-    assert learning_rate(recipe, 600) == pytest.approx(3e-3 * 0.55) and learning_rate(recipe, 1100) == pytest.approx(3e-4)
+    assert learning_rate(recipe, 600) == pytest.approx(3e-3 * 0.55) and learning_rate(recipe, 1100) == pytest.approx(
+        3e-4
+    )
 
 
 def test_a_tokenizer_of_ones_own(run, book):
@@ -155,7 +157,9 @@ def test_a_tokenizer_of_ones_own(run, book):
     own = Tokenizer(models.BPE())
     own.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     own.decoder = decoders.ByteLevel()
-    own.train_from_iterator([BOOK], trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet()))
+    own.train_from_iterator(
+        [BOOK], trainers.BpeTrainer(vocab_size=300, initial_alphabet=pre_tokenizers.ByteLevel.alphabet())
+    )
     own.save(str(book / "own.json"))
     ran = run("train", "--scheme", "none", "--tokens", "2k", *SMALL, "--out", "t", "--tokenizer", "own.json")
     assert ran.code == 0, ran.err

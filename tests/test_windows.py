@@ -86,7 +86,7 @@ def test_hf_scores_no_target_twice(n, length, data):
     scored = [t for w in windows.hf(n, length, stride) for t in range(w.first, w.end + 1)]
     assert scored == sorted(set(scored)) and all(1 <= t < n for t in scored)
     lost = set(range(1, n)) - set(scored)
-    assert lost == ({t for t in range(length, n, length)} if stride == length else set())
+    assert lost == (set(range(length, n, length)) if stride == length else set())
 
 
 def test_window_counts():

@@ -1,6 +1,6 @@
 """Tiny checkpoints with random weights, of the architectures people measure, written as Hugging Face folders.
 
-    build("llama", folder)    config.json, model.safetensors and a byte-level BPE tokenizer of 300 words
+build("llama", folder)    config.json, model.safetensors and a byte-level BPE tokenizer of 300 words
 """
 
 import json
@@ -13,6 +13,9 @@ LLAMA = SHAPE | {"num_key_value_heads": 2, "intermediate_size": 48, "max_positio
 GPT = {"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "vocab_size": VOCABULARY}
 FACTORS = {"short_factor": [1.0, 1.1, 1.3, 1.7], "long_factor": [1.0, 2.0, 4.0, 8.0]}
 
+PROSE = """the then there and hand land in the  rain, there then
+whatever stood between house and garden was covered with snow, nobody knew which path would lead home again; """
+
 CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     "gpt2": ("GPT2Config", GPT),
     "opt": ("OPTConfig", SHAPE | {"ffn_dim": 48, "max_position_embeddings": 64, "word_embed_proj_dim": 16}),
@@ -22,7 +25,10 @@ CONFIGS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
     "gptj": ("GPTJConfig", GPT | {"rotary_dim": 4}),
     "bloom": ("BloomConfig", {"hidden_size": 32, "n_layer": 2, "n_head": 4, "vocab_size": VOCABULARY}),
-    "mpt": ("MptConfig", {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64, "vocab_size": VOCABULARY}),
+    "mpt": (
+        "MptConfig",
+        {"d_model": 32, "n_heads": 4, "n_layers": 2, "max_seq_len": 64, "vocab_size": VOCABULARY},
+    ),
     "falcon_alibi": ("FalconConfig", SHAPE | {"alibi": True, "new_decoder_architecture": False}),
     "falcon_rope": ("FalconConfig", SHAPE | {"alibi": False, "max_position_embeddings": 64}),
     "llama": ("LlamaConfig", LLAMA),
@@ -83,7 +89,8 @@ def tokenizer(folder: Path, **special: str) -> None:
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
         show_progress=False,
     )
-    backend.train_from_iterator(["the then there and hand land in the  rain, there then "] * 20, trainer)
+    backend.train_from_iterator([PROSE] * 20, trainer)
+    assert backend.get_vocab_size() == VOCABULARY - len(special)
     PreTrainedTokenizerFast(tokenizer_object=backend, **special).save_pretrained(folder)
 
 

@@ -29,15 +29,11 @@ MaxTokens = Annotated[
 Bos = Annotated[str, Option(help="Start token in front of every window: auto | always | never")]
 Dtype = Annotated[str, Option(help="auto | float32 | bfloat16 | float16")]
 Device = Annotated[str, Option(help="auto | cpu | cuda")]
-BatchTokens = Annotated[
-    int, Option("--batch-tokens", help="Most tokens fed in one forward pass of short windows.")
-]
+BatchTokens = Annotated[int, Option("--batch-tokens", help="Most tokens fed in one forward pass of short windows.")]
 Seed = Annotated[int, Option(help="Seed of everything random.")]
 Out = Annotated[str | None, Option(help="Folder for the run. [default: results/<time>-<command>-<model>]")]
 DryRun = Annotated[bool, Option("--dry-run", help="Plan and cost only.")]
-Resume = Annotated[
-    bool, Option("--resume", help="Go on with an interrupted run; only what is missing is computed.")
-]
+Resume = Annotated[bool, Option("--resume", help="Go on with an interrupted run; only what is missing is computed.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes.")]
 Strict = Annotated[bool, Option("--strict", help="Exit 3 if some cell is not ok.")]
@@ -47,9 +43,5 @@ TrainLength = Annotated[
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Load weights that are not safetensors: they can run code.")
 ]
-AllowRemoteCode = Annotated[
-    bool, Option("--allow-remote-code", help="Run code that comes with the checkpoint.")
-]
-AllowMissing = Annotated[
-    bool, Option("--allow-missing", help="Load although tensors are missing; rows are marked.")
-]
+AllowRemoteCode = Annotated[bool, Option("--allow-remote-code", help="Run code that comes with the checkpoint.")]
+AllowMissing = Annotated[bool, Option("--allow-missing", help="Load although tensors are missing; rows are marked.")]

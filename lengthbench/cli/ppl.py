@@ -21,9 +21,7 @@ def ppl(
         Option("--lengths", help="512..8192 | 512..2048+512 | 256,1k,4k. [default: training length x 1..32]"),
     ] = None,
     protocol: Annotated[str, Option(help="nonoverlapping, sliding and hf, by commas.")] = "nonoverlapping",
-    stride: Annotated[
-        int | None, Option(help="Targets a sliding window. [default: an eighth of the length]")
-    ] = None,
+    stride: Annotated[int | None, Option(help="Targets a sliding window. [default: an eighth of the length]")] = None,
     data: o.Data = "novels",
     column: o.Column = None,
     split: o.Split = None,
@@ -72,9 +70,7 @@ def ppl(
 
 
 def _document(folder: Path | None, rows: list[dict], sentence: str) -> dict[str, Any]:
-    finite = [
-        {k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in r.items()} for r in rows
-    ]
+    finite = [{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in r.items()} for r in rows]
     return {"run": str(folder) if folder else None, "sentence": sentence, "ppl": finite}
 
 

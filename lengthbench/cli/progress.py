@@ -34,9 +34,13 @@ class Shown(Events):
         self.began = self.said = time.monotonic()
         if self.console.is_terminal and not self.console.quiet:
             self.bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[speed]}"), TimeRemainingColumn(),
-                console=self.console, transient=True,
-            )  # fmt: skip
+                TextColumn("{task.description}"),
+                BarColumn(),
+                TextColumn("{task.fields[speed]}"),
+                TimeRemainingColumn(),
+                console=self.console,
+                transient=True,
+            )
             self.task = self.bar.add_task(card.name, total=max(1, n_fed), speed="")
             self.bar.start()
 
@@ -48,9 +52,7 @@ class Shown(Events):
             self.bar.update(self.task, completed=self.fed, speed=speed)
         elif now - self.said > EVERY:
             self.said = now
-            self.console.print(
-                f"{self.name}: {100 * self.fed // max(1, self.total)} %, {speed}", markup=False
-            )
+            self.console.print(f"{self.name}: {100 * self.fed // max(1, self.total)} %, {speed}", markup=False)
 
     def end(self) -> None:
         if self.bar:

@@ -16,9 +16,7 @@ FAMILY = "none,learned,sinusoidal,rope,t5,alibi"
 
 @guarded
 def train(
-    scheme: Annotated[list[str], Option("--scheme", help="NAME[:key=value,...], several by commas.")] = [
-        FAMILY
-    ],
+    scheme: Annotated[list[str], Option("--scheme", help="NAME[:key=value,...], several by commas.")] = [FAMILY],  # noqa: B006 (typer reads the default, nobody changes it)
     train_length: Annotated[int, Option("--train-length", help="Tokens fed in each training window.")] = 256,
     tokens: Annotated[str, Option(help="Budget in tokens for each scheme: 500k, 8M.")] = "8M",
     layers: Annotated[int, Option(help="Layers of the decoder.")] = 4,
@@ -31,9 +29,7 @@ def train(
     column: o.Column = None,
     split: o.Split = None,
     tokenizer: Annotated[str, Option(help="bytes, or a tokenizer.json of the tokenizers library.")] = "bytes",
-    save_dtype: Annotated[
-        str, Option(help="float32 | float16 | bfloat16, of the stored weights.")
-    ] = "float32",
+    save_dtype: Annotated[str, Option(help="float32 | float16 | bfloat16, of the stored weights.")] = "float32",
     seed: o.Seed = 0,
     out: Annotated[str, Option(help="Folder for the models, one folder a scheme in it.")] = "results/trained",
     resume: o.Resume = False,
@@ -132,8 +128,6 @@ def _train(recipes, folders, data, column, split, tokenizer, save_dtype, quiet) 
         if (folder / "model.safetensors").exists():
             continue
         with Shown(recipe, quiet) as shown:
-            model, progress = train(
-                recipe, Batches(documents, words, recipe), words.vocabulary, folder, shown.update
-            )
+            model, progress = train(recipe, Batches(documents, words, recipe), words.vocabulary, folder, shown.update)
         save(folder, model, recipe, progress, record, path, save_dtype)
         shown.done(folder, progress)

@@ -39,9 +39,7 @@ def read(path: Path) -> tuple[list[Text], list[str]]:
     others = [name for name in every if name not in set(chosen)]
     if others:
         shown = ", ".join(others[:SHOWN]) + (", ..." if len(others) > SHOWN else "")
-        notes.append(
-            f"{path}: not read, as they end otherwise than {', '.join(ENDINGS)}: {len(others):,} ({shown})"
-        )
+        notes.append(f"{path}: not read, as they end otherwise than {', '.join(ENDINGS)}: {len(others):,} ({shown})")
     return documents, notes
 
 
@@ -51,9 +49,7 @@ def body(path: Path) -> bytes:
         packed = path.read_bytes()
         return gzip.decompress(packed) if path.suffix.lower() == ".gz" else packed
     except (OSError, EOFError, zlib.error) as error:
-        raise UserError(
-            f"--data {path}: cannot be read: {getattr(error, 'strerror', None) or error}"
-        ) from None
+        raise UserError(f"--data {path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def decode(path: Path, body: bytes) -> str:

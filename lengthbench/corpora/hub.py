@@ -22,9 +22,7 @@ def read(spec: str, column: str, split: str | None) -> Texts:
 
     name, config, named = parse(spec)
     if split and named and split != named:
-        raise UserError(
-            f"--data {spec}: it names the split '{named}', --split says '{split}'; give one of them"
-        )
+        raise UserError(f"--data {spec}: it names the split '{named}', --split says '{split}'; give one of them")
     with _silent():
         try:
             found = datasets.load_dataset(name, config)
@@ -35,9 +33,7 @@ def read(spec: str, column: str, split: str | None) -> Texts:
         if column not in rows.column_names:
             raise tables.no_column(f"{spec} (split {chosen})", column, rows.column_names)
         values = rows.select_columns([column])[:][column]
-    texts = tables.texts(
-        enumerate(({column: v} for v in values), 1), column, f"{spec} (split {chosen})", "row"
-    )
+    texts = tables.texts(enumerate(({column: v} for v in values), 1), column, f"{spec} (split {chosen})", "row")
     notes = [] if split or named else [f"{spec}: the split '{chosen}' was read; --split names another"]
     if _offline() and not Path(name).exists():
         notes.append(f"{spec}: offline, so the copy in the cache was read")

@@ -58,17 +58,11 @@ def read(
     rows = "column" in found.read_as
     joining = join == "always" or (join == "auto" and rows and n > 1 and _short(found.sizes, longest))
     if joining:
-        what = (
-            "short rows were joined; --join never keeps them apart"
-            if join == "auto"
-            else "documents were joined"
-        )
+        what = "short rows were joined; --join never keeps them apart" if join == "auto" else "documents were joined"
         notes += (f"{spec}: {n:,} {what}",)
     documents = (joined(found.documents),) if joining else found.documents
     counted = {"n_rows": n} if rows else {}
-    return replace(
-        found, documents=documents, notes=notes, read_as={**found.read_as, **counted, "joined": joining}
-    )
+    return replace(found, documents=documents, notes=notes, read_as={**found.read_as, **counted, "joined": joining})
 
 
 def _open(spec: str, column: str | None, split: str | None) -> Texts:

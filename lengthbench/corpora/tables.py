@@ -40,9 +40,7 @@ def read(path: Path, column: str) -> list[Text]:
     found = texts(READERS[name](path, column), column, str(path), "line" if by_line else "row")
     filled = [each.text for each in found if each.text.strip()]
     if name in ("csv", "tsv") and filled and all(map(_is_number, filled)):
-        raise UserError(
-            f"--data {path}: column '{column}' holds numbers, not text; name another with --column"
-        )
+        raise UserError(f"--data {path}: column '{column}' holds numbers, not text; name another with --column")
     return found
 
 
@@ -110,9 +108,7 @@ def _json(path: Path, _: str) -> Rows:
     whole = _parse(path, _read(path), 1)
     lists = [v for v in whole.values() if isinstance(v, list)] if isinstance(whole, dict) else [whole]
     if len(lists) != 1 or not isinstance(lists[0], list) or not all(isinstance(r, dict) for r in lists[0]):
-        raise UserError(
-            f"--data {path}: it must be a list of objects, or an object with exactly one such list"
-        )
+        raise UserError(f"--data {path}: it must be a list of objects, or an object with exactly one such list")
     return enumerate(lists[0], 1)
 
 
@@ -143,9 +139,7 @@ def _csv(path: Path, _: str) -> Rows:
         first = reader.line_num + 1
         for cells in reader:
             if len(cells) > len(header):
-                raise UserError(
-                    f"--data {path}: line {first}: {len(cells)} cells, the header has {len(header)}"
-                )
+                raise UserError(f"--data {path}: line {first}: {len(cells)} cells, the header has {len(header)}")
             if cells:
                 yield first, dict(zip(header, cells, strict=False))
             first = reader.line_num + 1
@@ -158,9 +152,7 @@ def _parquet(path: Path, column: str) -> Rows:
 
     try:
         names = pyarrow.parquet.read_schema(path).names
-        values = (
-            pyarrow.parquet.read_table(path, columns=[column])[column].to_pylist() if column in names else []
-        )
+        values = pyarrow.parquet.read_table(path, columns=[column])[column].to_pylist() if column in names else []
     except Exception as error:  # whatever the library raises for a file that is broken
         raise UserError(f"--data {path}: not parquet: {' '.join(str(error).split())}") from None
     if column not in names:

@@ -75,9 +75,7 @@ def _document(text: Text, tokenizer: Tokenizer) -> Document:
     size = len(text.text.encode())
     assert len(tokens) == len(n_bytes), f"{text.name}: {len(tokens)} tokens, bytes of {len(n_bytes)}"
     # A tokenizer that drops white space gives no token for "\n", so nothing there can carry its bytes.
-    assert len(tokens) == 0 or int(n_bytes.sum()) == size, (
-        f"{text.name}: bytes of tokens do not sum to {size}"
-    )
+    assert len(tokens) == 0 or int(n_bytes.sum()) == size, f"{text.name}: bytes of tokens do not sum to {size}"
     if len(tokens) and int(tokens.max()) >= tokenizer.vocabulary:
         raise UserError(
             f"{text.name}: the tokenizer {tokenizer.name} gives token {int(tokens.max())}, the model knows "

@@ -25,9 +25,7 @@ def attend(q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, chunk: int = C
     if table is None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     if q.device.type == "cuda":
-        return _compiled_flex()(
-            q, k, v, score_mod=_score_mod(table), block_mask=_causal(q.shape[2], q.device)
-        )
+        return _compiled_flex()(q, k, v, score_mod=_score_mod(table), block_mask=_causal(q.shape[2], q.device))
     return _strided(q, k, v, table, chunk)
 
 

@@ -27,9 +27,7 @@ def describe(specs: Sequence[Any], schemes: Sequence[str], options: LoadOptions)
     Raises UserError for what does not exist or cannot be combined, and for the same model named twice.
     """
     names = [name for spec in specs for name in _expand(spec)]
-    cards = [
-        _describe(name, replace(options, scheme=scheme)) for name in names for scheme in schemes or (None,)
-    ]
+    cards = [_describe(name, replace(options, scheme=scheme)) for name in names for scheme in schemes or (None,)]
     keys = [(c.name, c.scheme, str(c.scheme_params)) for c in cards]
     for key in keys:
         if keys.count(key) > 1:

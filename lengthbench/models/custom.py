@@ -37,13 +37,7 @@ def describe(name: str, options: LoadOptions) -> Card:
 def card_of(own: Any, name: str, options: LoadOptions, weights_sha256: str = "unknown") -> Card:
     """The card of a model object that is already there (also from a notebook)."""
     train_length = options.train_length or getattr(own, "train_length", None)
-    source = (
-        "--train-length"
-        if options.train_length
-        else "the model's train_length"
-        if train_length
-        else "unknown"
-    )
+    source = "--train-length" if options.train_length else "the model's train_length" if train_length else "unknown"
     card = Card(
         name=name,
         scheme=str(getattr(own, "scheme", "unknown")),

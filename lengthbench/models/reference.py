@@ -143,14 +143,12 @@ def _fill(network: "Decoder", path: Path, name: str) -> None:
     except Exception as error:  # safetensors raises a type of its own that it does not export
         raise UserError(f"{name}: {path} cannot be read: {error}") from None
     # A replaced scheme brings or needs no weights, the trained one's stay unused.
-    wanted = {k: v for k, v in network.named_parameters()}
+    wanted = dict(network.named_parameters())
     tensors = {k: v for k, v in tensors.items() if k in wanted or not k.startswith("scheme.")}
     wrong = sorted(wanted.keys() ^ tensors.keys())
     wrong += [k for k in wanted.keys() & tensors.keys() if wanted[k].shape != tensors[k].shape]
     if wrong:
-        raise UserError(
-            f"{name}: {path} does not fit config.json: {', '.join(wrong)} missing, unknown or misshapen"
-        )
+        raise UserError(f"{name}: {path} does not fit config.json: {', '.join(wrong)} missing, unknown or misshapen")
     with torch.no_grad():
         for key, parameter in wanted.items():
             parameter.copy_(tensors[key])

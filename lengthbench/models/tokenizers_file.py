@@ -17,9 +17,7 @@ class FileTokenizer:
         try:
             self.backend = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises plain Exception
-            raise UserError(
-                f"--tokenizer {path}: not a tokenizer.json of the tokenizers library: {error}"
-            ) from None
+            raise UserError(f"--tokenizer {path}: not a tokenizer.json of the tokenizers library: {error}") from None
         self.name, self.path, self.start = path.name, path, None
         self.vocabulary = self.backend.get_vocab_size()
         self.sha256 = hashlib.sha256(path.read_bytes()).hexdigest()

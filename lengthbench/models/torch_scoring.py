@@ -20,9 +20,7 @@ def score(trials: Sequence[Trial], hidden: Callable[[Tensor], Tensor], head: Hea
             fed = torch.from_numpy(np.stack([t.fed for t in trials]).astype(np.int64)).to(device)
             states = hidden(fed)
             rows = torch.cat([states[b, torch.from_numpy(t.rows).to(device)] for b, t in enumerate(trials)])
-            targets = torch.from_numpy(np.concatenate([t.targets for t in trials]).astype(np.int64)).to(
-                device
-            )
+            targets = torch.from_numpy(np.concatenate([t.targets for t in trials]).astype(np.int64)).to(device)
             nll, first = score_rows(rows, targets, head)
             nll, first = nll.float().cpu().numpy(), first.cpu().numpy()
     except torch.cuda.OutOfMemoryError as error:

@@ -25,6 +25,8 @@ NICE = {
     "alibi": "ALiBi",
     "smollm2": "SmolLM2",
 }
+LARGEST = 1e100
+"""Numbers above it are drawn like infinite ones: ticks around them would leave the range of floats."""
 PROTOCOLS = tuple(style.DASHES)
 
 
@@ -52,8 +54,9 @@ class Series:
         return _numbers(self.cells[name]) if name in self.cells else np.full(len(self.status), np.nan)
 
     def column(self, name: str) -> np.ndarray:
-        """(n,) float64 of the rows with status ok, NaN in the others."""
-        return np.where(self.status == "ok", self.numbers(name), np.nan)
+        """(n,) float64 of the rows with status ok, NaN in the others; infinite beyond what an axis can show."""
+        values = np.where(self.status == "ok", self.numbers(name), np.nan)
+        return np.where(values > LARGEST, np.inf, values)
 
     def words(self, name: str) -> list[str]:
         """The different entries of a column of text."""

@@ -57,9 +57,7 @@ def select(sizes: Sequence[int], wanted: tuple[int, ...], max_tokens: int | None
         for number in _spread(n, k)
     ]
     dropped = sum(max(0, n - 1) - k * size for n, k in zip(sizes, available, strict=True))
-    return Selection(
-        tuple(blocks), size, fitting, too_short, sum(k == 0 for k in available), dropped, sum(available)
-    )
+    return Selection(tuple(blocks), size, fitting, too_short, sum(k == 0 for k in available), dropped, sum(available))
 
 
 def _share(available: list[int], most: int | None) -> list[int]:

@@ -82,9 +82,7 @@ class Perplexity:
                 cut = windows.sliding(block.first, block.last, cell.length, cell.stride, start is not None)
                 document = documents[block.document]
                 trials += [
-                    _trial(
-                        cell, window, document.tokens, document.n_bytes, start, block.document, block.number
-                    )
+                    _trial(cell, window, document.tokens, document.n_bytes, start, block.document, block.number)
                     for window in cut
                 ]
         return trials
@@ -163,9 +161,7 @@ def block_sums(trials: Sequence[Trial], results: dict[int, dict[str, Any]]) -> l
     sums = []
     for (cell, document, block), members in groups.items():
         if all(m in results for m in members):
-            sums.append(
-                _block_sum(cell, document, block, [trials[m] for m in members], [results[m] for m in members])
-            )
+            sums.append(_block_sum(cell, document, block, [trials[m] for m in members], [results[m] for m in members]))
     return sums
 
 

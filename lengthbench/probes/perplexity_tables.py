@@ -122,9 +122,7 @@ def _loss(pairs: list[tuple[float, int]], blocks: Sequence[BlockSum], seed: int)
     groups = units(blocks)
     nll_sum = math.fsum(a for a, _ in pairs)
     n_scored = sum(n for _, n in pairs)
-    found = stats.interval(
-        per_unit(groups, (a for a, _ in pairs)), per_unit(groups, (n for _, n in pairs)), str(seed)
-    )
+    found = stats.interval(per_unit(groups, (a for a, _ in pairs)), per_unit(groups, (n for _, n in pairs)), str(seed))
     return {
         "n_scored": n_scored,
         "nll_sum": nll_sum,
@@ -157,9 +155,7 @@ def _positions(blocks: list[BlockSum], seed: int) -> list[dict[str, Any]]:
         pairs = [(b.buckets[low][1], b.buckets[low][0]) for b in blocks if low in b.buckets]
         loss = _loss(pairs, [b for b in blocks if low in b.buckets], seed)
         detail = loss.pop("why_none")
-        out.append(
-            {"context_from": low, "context_to": bucket(low)[1], **loss, "status": "ok", "detail": detail}
-        )
+        out.append({"context_from": low, "context_to": bucket(low)[1], **loss, "status": "ok", "detail": detail})
     return out
 
 

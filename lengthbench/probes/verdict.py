@@ -9,6 +9,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from lengthbench import stats
 from lengthbench.probes.perplexity import BlockSum, Cell, per_unit, units
 
@@ -17,7 +19,7 @@ KINDS = {
     "rises": "rises for",
     "flat": "does not change measurably for",
     "falls": "falls for",
-    "unknown": "is not compared, for want of blocks, for",
+    "unknown": "moves, without an interval, for",
 }
 DILUTION = "A fall alone is no use of far context: longer windows hold fewer targets near their start."
 
@@ -48,25 +50,31 @@ class Change:
         return f"{self.name} ({self.ppl_before:.4g} -> {self.ppl_after:.4g}{much})"
 
 
-def change(name: str, train_length: int | None, limit: int | None, cells: Sequence[Cell], sums: Sequence[BlockSum],
-           seed: int) -> Change | None:  # fmt: skip
+def change(
+    name: str,
+    train_length: int | None,
+    limit: int | None,
+    cells: Sequence[Cell],
+    sums: Sequence[BlockSum],
+    seed: int,
+) -> Change | None:
     """The change from the training length (or the shortest) to the longest length that has numbers."""
     whole = [c for c in cells if c.protocol == cells[0].protocol and _ok(c, sums)]
     if not whole:
         return None
     known = [c for c in whole if train_length is not None and c.length >= train_length]
     before, after = (known or whole)[0], whole[-1]
-    pairs = list(zip(_blocks(before, sums), _blocks(after, sums), strict=True))
-    ppl = [
-        stats.ppl(stats.ratio([b.nll_sum for b in side], [b.n_scored for b in side]))
-        for side in zip(*pairs, strict=True)
-    ]
-    groups = units([a for a, _ in pairs])
-    found = stats.interval(
-        per_unit(groups, (b.nll_sum - a.nll_sum for a, b in pairs)), per_unit(groups, (a.n_scored for a, _ in pairs)), str(seed)
-    )  # fmt: skip
+    sides = [_blocks(cell, sums) for cell in (before, after)]
+    nats = [[b.nll_sum or 0.0 for b in side] for side in sides]
+    targets = [[b.n_scored for b in side] for side in sides]
+    ppl = [stats.ppl(stats.ratio(n, t)) for n, t in zip(nats, targets, strict=True)]
     beyond = limit if limit is not None and any(c.length > limit for c in cells) else None
-    return Change(name, _kind(found), before.length, after.length, ppl[0], ppl[1], beyond)
+    kind = "unknown"
+    if targets[0] == targets[1]:  # `hf` has other targets at every length: nothing to pair
+        groups = units(sides[0])
+        difference = per_unit(groups, np.subtract(nats[1], nats[0]))
+        kind = _kind(stats.interval(difference, per_unit(groups, targets[0]), str(seed)))
+    return Change(name, kind, before.length, after.length, ppl[0], ppl[1], beyond)
 
 
 def _kind(found: stats.Interval) -> str:

@@ -52,9 +52,7 @@ def open_run(out: str | None, command: str, models: list[str], settings: dict, r
     path = Path(out) if out else Path("results") / f"{_stamp()}-{command}-{slug('+'.join(models))}"
     _refuse_file(path)
     if (path / MANIFEST).exists():
-        raise UserError(
-            f"--out {path} already holds a run; go on with it by --resume, or give another folder"
-        )
+        raise UserError(f"--out {path} already holds a run; go on with it by --resume, or give another folder")
     try:
         path.mkdir(parents=True, exist_ok=True)
         probe = path / ".writable"
@@ -128,9 +126,7 @@ def _find(out: str | None, settings: dict) -> Path:
 
 def _resume(path: Path, settings: dict) -> RunFolder:
     manifest = read_manifest(path)
-    changed = sorted(
-        k for k in {*settings, *manifest["settings"]} if settings.get(k) != manifest["settings"].get(k)
-    )
+    changed = sorted(k for k in {*settings, *manifest["settings"]} if settings.get(k) != manifest["settings"].get(k))
     if changed:
         name = changed[0]
         raise UserError(
@@ -164,9 +160,7 @@ def _git_commit() -> str | None:
     if not (root / ".git").exists():
         return None
     try:
-        out = subprocess.run(
-            ["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5
-        )
+        out = subprocess.run(["git", "-C", root, "rev-parse", "HEAD"], capture_output=True, text=True, timeout=5)
     except (OSError, subprocess.SubprocessError):
         return None
     return out.stdout.strip() or None

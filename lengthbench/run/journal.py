@@ -29,9 +29,7 @@ class Journal:
                     file.write("\n")
                 file.write(f"{zlib.crc32(body.encode()):08x} {body}\n")
         except OSError as error:
-            raise UserError(
-                f"cannot write {self.path}: {error.strerror}; make room and go on with --resume"
-            ) from None
+            raise UserError(f"cannot write {self.path}: {error.strerror}; make room and go on with --resume") from None
         self.records.append(record)
 
     def finished(self, model: int, fingerprint: dict[str, Any]) -> dict[int, list[dict[str, Any]]]:

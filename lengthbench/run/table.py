@@ -7,7 +7,6 @@ import csv
 import io
 import json
 import math
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -69,7 +68,7 @@ def replace(path: Path, text: str) -> None:
     part = path.with_name(path.name + ".part")
     try:
         part.write_text(text, "utf-8", newline="")
-        os.replace(part, path)
+        part.replace(path)
     except OSError as error:
         part.unlink(missing_ok=True)
         raise UserError(f"cannot write {path}: {error.strerror}; make room and go on with --resume") from None

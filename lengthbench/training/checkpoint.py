@@ -1,7 +1,6 @@
 """A training checkpoint: weights and optimizer state as safetensors, progress in its header, replaced at once."""
 
 import json
-import os
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +20,7 @@ NAME = "checkpoint.safetensors"
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 
 
-def save(
-    folder: Path, recipe: Recipe, model: Decoder, optimizer: torch.optim.Optimizer, progress: "Progress"
-):
+def save(folder: Path, recipe: Recipe, model: Decoder, optimizer: torch.optim.Optimizer, progress: "Progress"):
     tensors = {f"model.{name}": p.detach().contiguous() for name, p in model.named_parameters()}
     for name, p in model.named_parameters():
         for moment in MOMENTS:
@@ -31,7 +28,7 @@ def save(
     header = {"recipe": json.dumps(recipe.as_dict()), "progress": json.dumps(asdict(progress))}
     folder.mkdir(parents=True, exist_ok=True)
     save_file(tensors, folder / f"{NAME}.part", metadata=header)
-    os.replace(folder / f"{NAME}.part", folder / NAME)
+    (folder / f"{NAME}.part").replace(folder / NAME)
 
 
 def load(folder: Path, recipe: Recipe, model: Decoder, optimizer: torch.optim.Optimizer) -> "Progress | None":

@@ -93,9 +93,7 @@ def learning_rate(recipe: Recipe, update: int) -> float:
 
 def _step(model: Decoder, tokens: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     logits = model(tokens[:, :-1])
-    nll = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none").view_as(
-        tokens[:, 1:]
-    )
+    nll = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten(), reduction="none").view_as(tokens[:, 1:])
     weight = weights[:, 1:]
     return (nll * weight).sum() / weight.sum(), nll.detach()
 

@@ -30,6 +30,7 @@ from lengthbench.models.loss import Head, score_rows
 from lengthbench.probes import blocks, perplexity
 
 PAIRS = 3
+SWEEP = (128, 256, 512, 1024, 2048, 4096)
 
 
 def shapes() -> dict[str, Any]:
@@ -119,11 +120,10 @@ def windows() -> None:
         )
         if name == "gpt2":
             tokens = tokens_for(model, 4096 + 1)
-            lengths = (128, 256, 512, 1024, 2048, 4096)
             compare(
                 "gpt2: sweep 128..4096, loop at each length / ours",
-                lambda m=model, t=tokens: ours(m, t, lengths, "nonoverlapping", None),
-                lambda m=model, t=tokens: loop(m, t, lengths, None),
+                lambda m=model, t=tokens: ours(m, t, SWEEP, "nonoverlapping", None),
+                lambda m=model, t=tokens: loop(m, t, SWEEP, None),
             )
 
 
@@ -141,7 +141,9 @@ def lm_eval() -> None:
     text = (Path(__file__).parents[2] / "lengthbench/texts/novels/doyle_sherlock.txt").read_text("utf-8")
     text = text.encode("ascii", "replace").decode()[: 4 * 1024 + 1]
     tokens, _ = model.tokenizer.encode(text)
-    other = HFLM(pretrained=model.network, tokenizer=model.tokenizer.whole, batch_size=1, max_length=1024, prefix_token_id=0)
+    other = HFLM(
+        pretrained=model.network, tokenizer=model.tokenizer.whole, batch_size=1, max_length=1024, prefix_token_id=0
+    )
     request = [Instance(request_type="loglikelihood_rolling", doc={}, arguments=(text,), idx=0)]
     ratios, peaks = [], []
     for _ in range(PAIRS):

@@ -72,11 +72,11 @@ def _config(where: Source, written: dict[str, Any], options: LoadOptions) -> Any
     if written.get("is_encoder_decoder"):
         raise UserError(f"{name}: {kind} is an encoder with a decoder; only decoders are measured")
     from transformers import AutoConfig
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     from lengthbench.models.huggingface.quiet import quiet
 
-    native = kind in CONFIG_MAPPING_NAMES
+    native = kind in CONFIG_MAPPING
     if not native and not ("auto_map" in written and options.allow_remote_code):
         _refuse_unknown(name, kind, written)
     for part in (written, written.get("text_config")):
@@ -103,9 +103,7 @@ def _refuse_unknown(name: str, kind: str, written: dict[str, Any]) -> None:
     import transformers
 
     if "auto_map" in written:
-        raise UserError(
-            f"{name}: its type {kind} comes with code of its own (auto_map); --allow-remote-code runs it"
-        )
+        raise UserError(f"{name}: its type {kind} comes with code of its own (auto_map); --allow-remote-code runs it")
     raise UserError(f"{name}: transformers {transformers.__version__} knows no model of type {kind}; update it")
 
 

@@ -18,6 +18,8 @@ LEARNED = {
     "biogpt": "max_position_embeddings",
 }
 """Architecture -> the field that is the length of its table."""
+WITHOUT = ("jamba", "mamba", "mamba2", "falcon_mamba", "rwkv")
+"""Recurrent layers carry the order; nothing else does."""
 OTHERS = ("max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "seq_length")
 ROPE_NAMES = {"default": "rope", "proportional": "p_rope"}
 LAYER_WISE = {
@@ -55,8 +57,10 @@ def detect(config: Any, written: dict[str, Any]) -> Detected:
         return Detected("sinusoidal", {}, *_length(config, written, "max_position_embeddings"))
     if kind == "ctrl":
         return Detected("sinusoidal", {}, *_length(config, written, "n_positions"), limit=config.n_positions)
+    if kind in WITHOUT or (hasattr(config, "rope_parameters") and not config.rope_parameters):
+        return Detected("none", {}, *_length(config, written, "max_position_embeddings"))
     if hasattr(config, "rope_parameters"):
-        return _rotary(config, written) if config.rope_parameters else _no_positions(config, written)
+        return _rotary(config, written)
     return _unknown(config, written)
 
 
@@ -151,10 +155,6 @@ def _layers(config: Any, nested: dict[str, Any]) -> dict[str, Any]:
     if config.model_type in LAYER_WISE:
         facts["layers"] = LAYER_WISE[config.model_type]
     return facts
-
-
-def _no_positions(config: Any, written: dict[str, Any]) -> Detected:
-    return Detected("none", {}, *_length(config, written, "max_position_embeddings"), facts=_layers(config, {}))
 
 
 def _unknown(config: Any, written: dict[str, Any]) -> Detected:

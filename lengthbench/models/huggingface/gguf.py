@@ -66,7 +66,7 @@ def _refuse_lost_scaling(name: str, path: Path, config: Any) -> None:
 def _metadata(path: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Key-value pairs without the long lists, and the names of the tensors."""
     try:
-        from transformers.integrations.gguf import read_gguf_metadata
+        from transformers.integrations.gguf.reader import read_gguf_metadata
     except ImportError:  # before 5.24
         from gguf import GGUFReader
 

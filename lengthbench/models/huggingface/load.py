@@ -20,7 +20,7 @@ from lengthbench.models.huggingface.quiet import quiet
 from lengthbench.models.huggingface.source import Source
 from lengthbench.models.huggingface.tokenizer import HFTokenizer
 
-DTYPES = ("float32", "bfloat16", "float16", "float64")
+DTYPES = ("float32", "bfloat16", "float16")
 ROUNDED_BIAS = ("bloom", "falcon")
 """Architectures whose ALiBi bias is rounded with everything else: off by up to a nat in 16 bit."""
 
@@ -51,8 +51,9 @@ def _network(
         keywords |= _unpacked()
     else:
         keywords["use_safetensors"] = safe
+    read: Any = AutoModelForCausalLM.from_pretrained  # with the loading info it returns a pair
     try:
-        return AutoModelForCausalLM.from_pretrained(
+        return read(
             source.place,
             config=config,
             dtype=getattr(torch, dtype),

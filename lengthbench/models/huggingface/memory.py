@@ -1,8 +1,8 @@
 """What scoring a window takes beside the weights, an upper estimate from the configuration.
 
-    activations   B T (12 W + 4 I + 4 H D)          residual copies, gate, up and down, queries to output
-    attention     B H T T for the plain way, a mask of T T (bytes and floats) where a window needs one
-    losses        ROWS x TILE, or all logits of a head of its own
+activations   B T (12 W + 4 I + 4 H D)          residual copies, gate, up and down, queries to output
+attention     B H T T for the plain way, a mask of T T (bytes and floats) where a window needs one
+losses        ROWS x TILE, or all logits of a head of its own
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ BIASED = ("bloom", "mpt")
 def estimate(config: Any, attention: str | None, n_fed: int, batch: int, dtype: str, full_rows: int) -> int:
     """Bytes. `full_rows`: rows of whole logits a window makes at once, 0 where the head is walked in tiles."""
     size = {"float64": 8, "float32": 4}.get(dtype, 2)
-    width, heads = config.hidden_size, config.num_attention_heads
+    width, heads = config.hidden_size, getattr(config, "num_attention_heads", None) or 1
     inner = _largest(config, ("intermediate_size", "ffn_dim", "n_inner", "ffn_hidden_size"), 4 * width)
     head_width = getattr(config, "head_dim", None) or width // heads
     activations = batch * n_fed * (12 * width + 4 * inner + 4 * heads * head_width) * size

