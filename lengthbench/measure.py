@@ -47,12 +47,17 @@ def sweep(
         for place in ("out", "resume", "dry_run", "keep"):
             del settings[place]
         folder = open_run(request.out, "ppl", [c.name for c in cards], settings, request.resume)
-    texts = source.read(
-        request.data, column=request.column, split=request.split, join=request.join, longest=probe.lengths[-1]
-    )
-    for note in texts.notes:
-        events.note(note)
-    return _Sweep(request, probe, wanted is None, texts, folder, events).run(cards)
+    try:
+        texts = source.read(
+            request.data, column=request.column, split=request.split, join=request.join, longest=probe.lengths[-1]
+        )
+        for note in texts.notes:
+            events.note(note)
+        return _Sweep(request, probe, wanted is None, texts, folder, events).run(cards)
+    except UserError:
+        if folder:
+            folder.refuse()
+        raise
 
 
 def _default_lengths(cards: list[Card]) -> tuple[int, ...]:
@@ -108,6 +113,8 @@ class _Sweep:
             self._write("interrupted")
             raise
         if self.tables["ppl"] and all(row["status"] == "too_short" for row in self.tables["ppl"]):
+            if self.journal:
+                self.journal.remove()
             raise UserError(f"--data {self.texts.name}: {self.tables['ppl'][0]['detail']}")
         self._write("complete")
         folder = self.folder.path if self.folder else None

@@ -38,7 +38,7 @@ Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes.")]
 Strict = Annotated[bool, Option("--strict", help="Exit 3 if some cell is not ok.")]
 TrainLength = Annotated[
-    int | None, Option("--model-train-length", help="Overrides the training length the model states.")
+    int | None, Option("--train-length", help="Overrides the training length the model states.")
 ]
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Load weights that are not safetensors: they can run code.")

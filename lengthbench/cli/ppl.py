@@ -49,6 +49,9 @@ def ppl(
     """
     wanted = None if lengths_ is None else lengths.parse(lengths_)
     from lengthbench.cli.progress import Shown
+
+    shown = Shown(quiet or json_)
+    shown.note("starting; torch takes a few seconds to load")
     from lengthbench.measure import sweep
     from lengthbench.model import LoadOptions
     from lengthbench.request import Request
@@ -59,7 +62,7 @@ def ppl(
         dry_run,
     )  # fmt: skip
     protocols = tuple(dict.fromkeys(p.strip() for p in protocol.split(",")))
-    outcome = sweep(request, wanted, protocols, stride, Shown(quiet or json_))
+    outcome = sweep(request, wanted, protocols, stride, shown)
     rows = outcome.tables["ppl"]
     if json_:
         print(json.dumps(_document(outcome.folder, rows, outcome.sentence), ensure_ascii=False))

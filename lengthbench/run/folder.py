@@ -16,6 +16,7 @@ from lengthbench.errors import UserError
 from lengthbench.run.table import replace
 
 MANIFEST = "manifest.json"
+JOURNAL = "journal.jsonl"
 LONGEST_NAME = 60
 """Characters of a model name in a folder name; longer ones are cut and get a hash."""
 PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "numpy", "pandas", "safetensors")
@@ -36,6 +37,16 @@ class RunFolder:
         self.manifest.update(fields)
         text = json.dumps(self.manifest, indent=2, sort_keys=True, ensure_ascii=False, default=str)
         replace(self.path / MANIFEST, text + "\n")
+
+    def refuse(self) -> None:
+        """Nothing was measured: the folder may be used again, and goes if there is nothing else in it."""
+        if (self.path / JOURNAL).exists():
+            return
+        (self.path / MANIFEST).unlink(missing_ok=True)
+        try:
+            self.path.rmdir()
+        except OSError:
+            pass  # it had files before, or the disk is gone
 
     def finish(self, status: str, **fields: Any) -> None:
         self.update(status=status, end=now(), **fields)

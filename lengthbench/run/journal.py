@@ -10,15 +10,14 @@ from pathlib import Path
 from typing import Any
 
 from lengthbench.errors import UserError
-
-NAME = "journal.jsonl"
+from lengthbench.run.folder import JOURNAL
 
 
 class Journal:
     """Append-only records of one run folder."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / NAME
+        self.path = folder / JOURNAL
         self.records = list(_read(self.path)) if self.path.exists() else []
 
     def append(self, record: dict[str, Any]) -> None:
