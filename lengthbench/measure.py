@@ -291,12 +291,12 @@ class _Measurement:
 
 def _record(trial: Trial, result: engine.Result) -> dict[str, Any]:
     """What the journal keeps of a trial."""
-    ok = result.status == "ok" and result.scores is not None
+    scores = result.scores if result.status == "ok" else None
     return {
         "trial": result.trial,
         "status": result.status,
         "detail": result.detail,
-        "sums": perplexity.reduce(trial, result.scores) if ok else None,
+        "sums": None if scores is None else perplexity.reduce(trial, scores),
         "seconds": result.seconds,
         "fed": result.fed,
         "peak_memory_bytes": result.peak_memory_bytes,

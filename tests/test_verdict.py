@@ -34,7 +34,12 @@ def test_small_paired_changes_are_seen_although_blocks_differ(before, after, wor
 def test_noise_is_no_change():
     noisy = sums(2.0, 2.0)
     moved = [-0.3, 0.2, 0.1, -0.1, 0.25, -0.2, 0.15, -0.1]
-    noisy = [b if b.cell.length == 256 else BlockSum(*[*list(vars(b).values())[:9], b.nll_sum + 100 * moved[b.block], {}, 1.0, 1.0, 1]) for b in noisy]
+    noisy = [
+        b
+        if b.cell.length == 256
+        else BlockSum(*[*list(vars(b).values())[:9], b.nll_sum + 100 * moved[b.block], {}, 1.0, 1.0, 1])
+        for b in noisy
+    ]
     assert "does not change measurably for x" in sentence([change("x", 256, None, CELLS, noisy, 0)])
 
 

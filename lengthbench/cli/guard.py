@@ -29,9 +29,11 @@ def guarded(command: Callable[..., int | None]) -> Callable[..., None]:
             code = errors.UNUSABLE
         except KeyboardInterrupt:
             say("interrupted; what was finished is kept, go on with --resume")
-            _leave(errors.INTERRUPTED)
+            code = errors.INTERRUPTED
+            _leave(code)
         except BrokenPipeError:
-            _leave(errors.OK)
+            code = errors.OK
+            _leave(code)
         except Exception:
             traceback.print_exc()
             say("internal error, please report the lines above")

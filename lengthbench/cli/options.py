@@ -37,9 +37,7 @@ Resume = Annotated[bool, Option("--resume", help="Go on with an interrupted run;
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes.")]
 Strict = Annotated[bool, Option("--strict", help="Exit 3 if some cell is not ok.")]
-TrainLength = Annotated[
-    int | None, Option("--train-length", help="Overrides the training length the model states.")
-]
+TrainLength = Annotated[int | None, Option("--train-length", help="Overrides the training length the model states.")]
 AllowPickle = Annotated[
     bool, Option("--allow-pickle", help="Load weights that are not safetensors: they can run code.")
 ]

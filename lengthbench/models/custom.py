@@ -55,7 +55,7 @@ class CustomModel:
     def __init__(self, own: Any, card: Card, weights_sha256: str) -> None:
         self.own, self.card, self.weights_sha256 = own, card, weights_sha256
         self.tokenizer = getattr(own, "tokenizer", None) or ByteTokenizer()
-        self.dtype, self.device, self.route = _where(own), getattr(own, "device", "cpu"), "own"
+        self.dtype, self.device, self.route = _dtype(own), getattr(own, "device", "cpu"), "own"
 
     def score(self, trials: Sequence[Trial]) -> list[Scores]:
         if hasattr(self.own, "score"):
@@ -72,7 +72,6 @@ class CustomModel:
         return estimate(n_fed, batch) if estimate else batch * n_fed * self.tokenizer.vocabulary * 8
 
 
-def _where(own: Any) -> str:
-    parameters = getattr(own, "parameters", None)
-    first = next(iter(parameters()), None) if callable(parameters) else None
+def _dtype(own: Any) -> str:
+    first = next(iter(own.parameters()), None) if hasattr(own, "parameters") else None
     return str(getattr(first, "dtype", "float32")).removeprefix("torch.")

@@ -70,10 +70,13 @@ class Decoder(nn.Module):
         for module in self.modules():
             if isinstance(module, nn.Linear | nn.Embedding):
                 nn.init.normal_(module.weight, std=self.config.width**-0.5)
-        for layer in self.layers:
+        for layer in self._layers():
             # Residual branches start small: 2 a layer add up to unit variance (GPT-2, section 2.3).
             nn.init.normal_(layer.out.weight, std=(2 * self.config.layers * self.config.width) ** -0.5)
             nn.init.normal_(layer.down.weight, std=(8 * self.config.layers * self.config.width) ** -0.5)
+
+    def _layers(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]
 
     @property
     def head(self) -> Tensor:

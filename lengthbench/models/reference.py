@@ -55,7 +55,11 @@ def describe(name: str, folder: Path, options: LoadOptions) -> Card:
         prefix_stable=scheme.prefix_stable,
         load=lambda: ReferenceModel(card, folder, config, options),
         warnings=(doubt,) if doubt else (),
-        facts={"path": str(folder), "config": config, "training": record},
+        facts={
+            "path": f"lengthbench/family/{folder.name}" if folder.parent == FAMILY else str(folder),
+            "config": config,
+            "training": record,
+        },
     )
     return card
 
