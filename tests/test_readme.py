@@ -34,8 +34,8 @@ def test_the_main_job(run, tmp_path):
     nll = {(r["scheme"], int(r["length"])): float(r["nll"]) for r in rows if r["status"] == "ok"}
     assert {r["n_scored"] for r in rows if r["status"] == "ok"} == {"49152"}
     assert {r["status"] for r in rows if r["scheme"] == "learned" and int(r["length"]) > 256} == {"unsupported"}
-    for scheme in ("alibi", "t5"):
-        assert abs(nll[scheme, 8192] - nll[scheme, 256]) < 0.25
+    assert nll["alibi", 8192] < nll["alibi", 256]
+    assert nll["alibi", 1024] < nll["t5", 1024] < nll["rope", 1024] and nll["t5", 512] - nll["t5", 256] < 0.05
     for scheme in ("rope", "sinusoidal"):
         assert nll[scheme, 8192] > nll[scheme, 256] + 1
     assert {p.name for p in (folder / "plots").iterdir()} == {

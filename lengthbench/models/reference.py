@@ -55,13 +55,14 @@ def describe(name: str, folder: Path, options: LoadOptions) -> Card:
         prefix_stable=scheme.prefix_stable,
         load=lambda: ReferenceModel(card, folder, config, options),
         warnings=(doubt,) if doubt else (),
-        facts={
-            "path": f"lengthbench/family/{folder.name}" if folder.parent == FAMILY else str(folder),
-            "config": config,
-            "training": record,
-        },
+        facts={"path": _place(folder), "config": config, "training": record},
     )
     return card
+
+
+def _place(folder: Path) -> str:
+    """Where the model lies; for the shipped ones where in the package, which is the same on every machine."""
+    return f"lengthbench/family/{folder.name}" if folder.parent == FAMILY else str(folder)
 
 
 def _read(path: Path) -> dict[str, Any]:
