@@ -39,7 +39,7 @@ def interval(numerators: np.ndarray, denominators: np.ndarray, key: str) -> Inte
     a, b = np.asarray(numerators, np.float64), np.asarray(denominators, np.float64)
     n = len(a)
     if n < TOO_FEW:
-        return Interval(None, None, f"no interval: {n} blocks, needs {TOO_FEW}")
+        return Interval(None, None, f"no interval: blocks: {n}, needs {TOO_FEW}")
     if n < FEW:
         from scipy.stats import t
 

@@ -20,7 +20,7 @@ def test_ppl_and_bits():
 
 def test_below_five_units_there_is_no_interval():
     found = stats.interval(np.ones(4), np.ones(4), "0")
-    assert found.low is None and found.high is None and "4 blocks, needs 5" in found.why_none
+    assert found.low is None and found.high is None and "blocks: 4, needs 5" in found.why_none
 
 
 def test_below_twenty_units_it_is_the_t_interval_of_the_mean():

@@ -167,7 +167,7 @@ def notes(data: str, selection: Selection, longest: int) -> list[str]:
     ]
     if not selection.lengths:
         return lines
-    parts = [f"{data}: {len(selection.blocks)} blocks of {selection.size:,} targets"]
+    parts = [f"{data}: {_blocks(len(selection.blocks))} of {selection.size:,} targets"]
     if len(selection.blocks) < selection.n_available:
         parts[0] += f" (of {selection.n_available})"
     if selection.n_dropped:
@@ -176,5 +176,9 @@ def notes(data: str, selection: Selection, longest: int) -> list[str]:
         parts.append(f"{selection.n_left_out} documents too short for a block left out")
     lines.append("; ".join(parts))
     if len(selection.blocks) < stats.TOO_FEW:
-        lines.append(f"only {len(selection.blocks)} blocks: no intervals; give more text or shorter --lengths")
+        lines.append(f"only {_blocks(len(selection.blocks))}: no intervals; give more text or shorter --lengths")
     return lines
+
+
+def _blocks(n: int) -> str:
+    return "1 block" if n == 1 else f"{n} blocks"
