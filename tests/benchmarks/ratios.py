@@ -65,24 +65,28 @@ def tokens_for(model, n: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, model.tokenizer.vocabulary, n).astype(np.int32)
 
 
-def ours(model, tokens: np.ndarray, lengths: tuple[int, ...], protocol: str, stride: int | None) -> np.ndarray:
-    """Losses of all targets of all lengths, in order."""
+def ours(
+    model, tokens: np.ndarray, lengths: tuple[int, ...], protocol: str, stride: int | None, most: int | None = None
+) -> np.ndarray:
+    """Losses of all targets of all lengths, in order; of the middle block if `most` is one block of three."""
     probe = perplexity.Perplexity(lengths, (protocol,), stride)
     document = Document("random", tokens, np.ones_like(tokens))
-    trials = probe.trials([document], blocks.select([len(tokens)], lengths, None), None, None)
+    trials = probe.trials([document], blocks.select([len(tokens)], lengths, most), None, None)
     found = {r.trial: r for _, some in engine.run(model, trials, plan.make(trials, True, 2048)) for r in some}
     return np.concatenate([found[i].scores.nll for i in range(len(trials))])
 
 
-def loop(model, tokens: np.ndarray, lengths: tuple[int, ...], stride: int | None) -> np.ndarray:
+def loop(
+    model, tokens: np.ndarray, lengths: tuple[int, ...], stride: int | None, first: int = 1, last: int | None = None
+) -> np.ndarray:
     """The guide's loop, window by window with full logits; the same targets as ours."""
     network, out = model.network, []
     ids = torch.from_numpy(tokens.astype(np.int64))[None]
     with torch.inference_mode():
         for length in lengths:
             step = stride or length
-            for first in range(1, len(tokens), step):
-                end = first + step - 1
+            for group in range(first, last or len(tokens), step):
+                end = group + step - 1
                 begin = max(0, end - length)
                 logits = network(ids[:, begin:end]).logits
                 nll = F.cross_entropy(logits[0].float(), ids[0, begin + 1 : end + 1], reduction="none")
@@ -112,11 +116,12 @@ def windows() -> None:
             lambda m=model, t=tokens: ours(m, t, (1024,), "nonoverlapping", None),
             lambda m=model, t=tokens: loop(m, t, (1024,), None),
         )
-        tokens = tokens_for(model, 1024 + 1)
+        # The middle block of three: no window is clipped by the start, so none is a prefix of another.
+        tokens = tokens_for(model, 3 * 1024 + 1)
         compare(
             f"{name}: sliding L=1024 S=64, loop / ours",
-            lambda m=model, t=tokens: ours(m, t, (1024,), "sliding", 64),
-            lambda m=model, t=tokens: loop(m, t, (1024,), 64),
+            lambda m=model, t=tokens: ours(m, t, (1024,), "sliding", 64, 1024),
+            lambda m=model, t=tokens: loop(m, t, (1024,), 64, 1025, 2048),
         )
         if name == "gpt2":
             tokens = tokens_for(model, 4096 + 1)
