@@ -12,7 +12,7 @@ from lengthbench import registry, rotary
 from lengthbench.errors import UserError
 from lengthbench.models.attention import attend
 from lengthbench.scheme import Shape
-from lengthbench.schemes import alibi, sinusoidal, t5
+from lengthbench.schemes import alibi, sinusoidal, t5, xpos
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "schemes.json").read_text())
 SHAPE = Shape(width=32, heads=4, train_length=128)
@@ -95,8 +95,75 @@ def test_rotated_vectors(golden):
     assert np.allclose(rotary.turn(x[None], cos, sin, params["layout"])[0], golden["values"], atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("name", ["kerple_log", "kerple_power"])
+def test_kerple(name):
+    p = GOLDEN[name]["params"]
+    scheme = registry.load(name, Shape(2 * 8, 2, 64)).double()
+    scheme.r1.data, scheme.r2.data = (torch.tensor(p[key], dtype=torch.float64) for key in ("r1", "r2"))
+    table = scheme.distance_table(4097).detach()
+    assert np.allclose(table[:, p["distance"]], GOLDEN[name]["values"], rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("name, most", [("kerple_log", None), ("kerple_power", 2.0)])
+def test_kerple_stays_in_its_bounds_and_learns_there(name, most):
+    """What an optimiser step puts outside is set to the bound itself, where the gradient is not cut off."""
+    scheme = registry.load(name, SHAPE)
+    scheme.r1.data[:], scheme.r2.data[:] = torch.tensor([-1.0, 0.0, 1.0, 5.0]), torch.tensor([5.0, -1.0, 0.0, 1.0])
+    scheme.distance_table(16).sum().backward()
+    assert scheme.r1.tolist() == pytest.approx([0.01, 0.01, 1, 5])
+    assert scheme.r2.tolist() == pytest.approx([most or 5, 0.01, 0.01, 1])
+    assert all((r.grad < 0).all() and r.grad.isfinite().all() for r in (scheme.r1, scheme.r2))
+
+
+def test_kerple_starts_in_the_authors_ranges():
+    for name, top1, top2 in (("kerple_log", 2, 1), ("kerple_power", 1, 2)):
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            scheme = registry.load(name, Shape(4000 * 2, 4000, 64))
+        for r, top in ((scheme.r1.detach(), top1), (scheme.r2.detach(), top2)):
+            assert float(r.min()) >= 0 and 0.99 * top < float(r.max()) <= top
+            assert float(r.mean()) == pytest.approx(top / 2, rel=0.05)
+
+
+@pytest.mark.parametrize("golden", GOLDEN["sandwich"], ids=lambda g: f"{g['params']['H']}-{g['params']['d_bar']}-{g['params']['first_exponent_index']}")  # fmt: skip
+def test_sandwich(golden):
+    p = golden["params"]
+    scheme = registry.load(
+        f"sandwich:width={p['d_bar']},first={p['first_exponent_index']}", Shape(8 * p["H"], p["H"], 64)
+    )
+    assert np.allclose(scheme.distance_table(4097)[:, p["distance"]], golden["values"], rtol=0, atol=1e-9)
+
+
+def test_zeta_of_xpos():
+    golden = GOLDEN["xpos"]["zeta"]
+    assert np.allclose(xpos.zeta(golden["params"]["dim"]), golden["values"], rtol=1e-11, atol=0)
+
+
+@pytest.mark.parametrize("golden", GOLDEN["xpos"]["decay"], ids=lambda g: str(g["params"]["distance"]))
+@pytest.mark.parametrize("start", [0, 1000])
+def test_decay_of_xpos(golden, start):
+    """What a pair of unit length adds to a logit with itself turned by the same angle: zeta^(d/B) cos(d f)."""
+    d = golden["params"]["distance"]
+    scheme = registry.load("xpos", Shape(64, 1, 256))
+    x = torch.eye(64, dtype=torch.float64)[:32, None]  # (pair, 1, D), one channel of each
+    q, k = (scheme.rotate(x, x, torch.tensor([at]))[n] for n, at in ((0, start + d), (1, start)))
+    expected = torch.tensor(golden["values"], dtype=torch.float64) * torch.cos(d * scheme.freqs)
+    assert torch.allclose((q * k).sum(-1)[:, 0], expected, rtol=1e-9, atol=1e-12)
+
+
+def test_xpos_is_finite_up_to_its_limit_in_float32():
+    scheme = registry.load("xpos", Shape(64, 1, 256))
+    assert scheme.hard_limit == 28328  # 512 * 100 ln 2 / -ln(0.4 / 1.4)
+    x = torch.full((1, 1, 2, 64), 1e-3)
+    pos = torch.tensor([scheme.hard_limit - 17, scheme.hard_limit - 1])
+    (q, k), (q0, k0) = scheme.rotate(x, x, pos), scheme.rotate(x, x, pos - pos[0])
+    assert torch.allclose(q[0, 0, 1] @ k[0, 0, 0], q0[0, 0, 1] @ k0[0, 0, 0], rtol=1e-4)
+
+
 @pytest.mark.parametrize("output, spec", [("none", "none"), ("alibi", "alibi"), ("t5_relative", "t5"), ("rope_half", "rope"),
-                                          ("rope_partial_half", "rope:partial=0.5")])  # fmt: skip
+                                          ("rope_partial_half", "rope:partial=0.5"), ("kerple_log", "kerple_log"),
+                                          ("kerple_power", "kerple_power"), ("sandwich_dbar16", "sandwich:width=16"),
+                                          ("xpos_interleaved_base512", "xpos")])  # fmt: skip
 def test_one_attention_layer_end_to_end(output, spec):
     p = GOLDEN["end_to_end"]["params"]
     heads, length, width = p["H"], p["L"], p["D"]
@@ -105,6 +172,10 @@ def test_one_attention_layer_end_to_end(output, spec):
     scheme = registry.load(spec, Shape(heads * width, heads, 256)).double()
     if spec == "t5":
         scheme.table.data = fill((32, heads), 1.0, 0.9, 0.3)
+    if spec.startswith("kerple"):
+        scheme.r1.data, scheme.r2.data = (torch.tensor(p[key], dtype=torch.float64) for key in ("r1", "r2"))
+    if "interleaved" in output:  # pairs (2n, 2n+1) brought to where (n, n+D/2) are: a logit does not see the order
+        q, k = (torch.cat([x[..., 0::2], x[..., 1::2]], -1) for x in (q, k))
     q, k = scheme.rotate(q, k, torch.arange(length))
     found = attend(q, k, v, scheme.distance_table(length))[0]
     assert np.allclose(found.detach(), GOLDEN["end_to_end"]["outputs"][output], atol=1e-9, rtol=0)
@@ -179,7 +250,7 @@ def test_angles_stay_exact_far_out(spec):
 
 
 @pytest.mark.parametrize("spec, message", [
-    ("alibbi", "no scheme called 'alibbi'; there are: alibi, learned, none, rope, sinusoidal, t5"),
+    ("alibbi", "no scheme called 'alibbi'; there are: alibi, dynamic, kerple_log, kerple_power, learned, linear, "),
     ("rope:tetha=5", "rope has no parameter 'tetha'; it takes: theta, partial"),
     ("rope:theta=big", "theta=big is not a number"),
     ("rope:theta", "is not key=value"),
@@ -188,6 +259,9 @@ def test_angles_stay_exact_far_out(spec):
     ("learned:policy=wrap", "error, clamp, interpolate"),
     ("sinusoidal:layout=foo", "interleaved, fairseq"),
     ("nowhere.py", "no such file"),
+    ("sandwich:width=7", "width must be even"),
+    ("sandwich:first=2", "first 0 or 1"),
+    ("xpos:decay=-1", "it needs a decay above 0, not -1"),
 ])  # fmt: skip
 def test_what_cannot_be_loaded_is_said(spec, message):
     with pytest.raises(UserError) as error:

@@ -80,13 +80,25 @@ def _scheme(name: str, config: dict[str, Any], override: str | None):
     own = registry.load(config["scheme"], shape)
     if override is None:
         return own
-    scheme = registry.load(override, shape)
+    scheme = registry.load(inherited(override, config["scheme"]), shape)
     if scheme.learned and scheme.name != own.name:
         raise UserError(
             f"{name} was trained with {own.name}: it has no weights for --scheme {override}; "
             f"use reference:{scheme.name}, or train one with: lengthbench train --scheme {override}"
         )
     return scheme
+
+
+def inherited(override: str, own: str) -> str:
+    """`override` with the base and the share of rotating channels that the model was trained with, unless it says so.
+
+    p_rope's `partial` is another share: that of the frequencies it keeps.
+    """
+    name, given = registry.parse(override)
+    trained = registry.parse(own)[1]
+    shared = {"theta", "partial"} if name != "p_rope" else {"theta"}
+    taken = {k: v for k, v in trained.items() if k in shared & registry.parameters(name).keys()} | given
+    return name + (":" + ",".join(f"{k}={v}" for k, v in taken.items()) if taken else "")
 
 
 class ReferenceModel:
@@ -103,7 +115,7 @@ class ReferenceModel:
         self.device = device(options.device)
         self.dtype = "float32" if options.dtype == "auto" else options.dtype
         fields = {f.name: config[f.name] for f in dataclasses.fields(DecoderConfig)}
-        fields["scheme"] = options.scheme or config["scheme"]
+        fields["scheme"] = inherited(options.scheme, config["scheme"]) if options.scheme else config["scheme"]
         self.config = DecoderConfig(**fields)
         with torch.random.fork_rng():
             network = Decoder(self.config)

@@ -4,24 +4,11 @@
 Su et al. 2021, arXiv 2104.09864; see rotary.py for the formula.
 """
 
-from torch import Tensor
-
-from lengthbench.errors import UserError
-from lengthbench.rotary import angles, frequencies, turn
-from lengthbench.scheme import Scheme, Shape
+from lengthbench import rotary
+from lengthbench.scheme import Shape
 
 
-class Rope(Scheme):
+class Rope(rotary.Rotary):
     def __init__(self, shape: Shape, *, theta: float = 10000.0, partial: float = 1.0) -> None:
-        super().__init__(shape)
-        r = int(shape.head_width * partial)
-        if theta <= 0 or not 0 < partial <= 1 or r < 2 or r % 2:
-            raise UserError(
-                f"scheme rope: theta={theta}, partial={partial} rotates {r} of {shape.head_width} channels; "
-                "theta must be positive and the rotated channels an even number from 2 on"
-            )
-        self.freqs = frequencies(r, theta)
-
-    def rotate(self, q: Tensor, k: Tensor, pos: Tensor) -> tuple[Tensor, Tensor]:
-        cos, sin = angles(pos, self.freqs)
-        return turn(q, cos, sin), turn(k, cos, sin)
+        super().__init__(shape, theta, partial)
+        self.freqs = rotary.frequencies(self.rotated, theta)

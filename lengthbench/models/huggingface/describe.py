@@ -27,12 +27,12 @@ def describe(spec: str, options: LoadOptions) -> Card:
     text = config.get_text_config(decoder=True)
     _refuse_what_cannot_be_scored(spec, config, text)
     found = detect(text, written.get("text_config") or written)
+    if options.train_length:
+        found = replace(found, train_length=options.train_length, train_length_source="--train-length")
     if options.scheme:
         from lengthbench.models.huggingface import override
 
         found = override.replace_scheme(spec, text, found, options.scheme)
-    if options.train_length:
-        found = replace(found, train_length=options.train_length, train_length_source="--train-length")
     return _card(spec, where, config, written, found, options)
 
 

@@ -7,7 +7,6 @@ transformers 5.24 only logs a key it does not know, so `rope_tpye` would silentl
 """
 
 import difflib
-import math
 from typing import Any
 
 from lengthbench.errors import UserError
@@ -95,8 +94,22 @@ def _type(name: str, field: str, entry: dict[str, Any], model_type: str | None) 
     return kind
 
 
+def entries(config: Any) -> dict[str, dict[str, Any]]:
+    """Layer type ("" where there is one for all) -> its rope parameters, of the layers that rotate."""
+    rope = getattr(config, "rope_parameters", None) or {}
+    nested = bool(rope) and all(v is None or isinstance(v, dict) for v in rope.values())
+    return {layer: entry for layer, entry in (rope if nested else {"": rope}).items() if entry}
+
+
+def head_width(config: Any) -> int:
+    """Channels of a head that take part in the rotation or pass beside it."""
+    return getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
+
+
 def attention_scale(entry: dict[str, Any], longest: int | None) -> float:
-    """What cos and sin are multiplied by: YaRN eq. 22 (0.1 ln s + 1), LongRoPE sqrt(1 + ln s / ln L0)."""
+    """What cos and sin are multiplied by, as transformers reads the entry."""
+    from lengthbench import rotary
+
     kind = entry["rope_type"]
     if kind not in ("yarn", "longrope"):
         return 1.0
@@ -104,11 +117,6 @@ def attention_scale(entry: dict[str, Any], longest: int | None) -> float:
         return float(entry["attention_factor"])
     original = float(entry[ORIGINAL])
     factor = float(entry.get("factor") or (longest or original) / original)
-    if factor <= 1:
-        return 1.0
     if kind == "longrope":
-        return math.sqrt(1 + math.log(factor) / math.log(original))
-    top, bottom = entry.get("mscale"), entry.get("mscale_all_dim")
-    if top and bottom:
-        return (0.1 * top * math.log(factor) + 1) / (0.1 * bottom * math.log(factor) + 1)
-    return 0.1 * math.log(factor) + 1
+        return rotary.longrope_scale(factor, int(original))
+    return rotary.yarn_scale(factor, entry.get("mscale"), entry.get("mscale_all_dim"))
