@@ -2,6 +2,7 @@
 
 import csv
 import os
+import socket
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,29 @@ def run(capsys, tmp_path, monkeypatch):
         return Ran(code, captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def one_thread(monkeypatch):
+    """For models so small that several threads mostly wait for each other, here and in the processes that are started."""
+    import torch
+
+    before = torch.get_num_threads()
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture
+def no_network(monkeypatch):
+    """Whoever asks the network fails the test."""
+
+    def connect(*_):
+        raise AssertionError("the network was asked")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    monkeypatch.setattr(socket, "getaddrinfo", connect)
 
 
 def read_csv(path: Path) -> list[dict[str, str]]:

@@ -4,7 +4,6 @@ import gzip
 import hashlib
 import json
 import re
-import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -30,15 +29,6 @@ def refused(message: str, spec, **options) -> None:
     with pytest.raises(UserError, match=re.escape(message)) as error:
         source.read(str(spec), **options)
     assert "\n" not in str(error.value)
-
-
-@pytest.fixture
-def no_network(monkeypatch):
-    def connect(*_):
-        raise AssertionError("asked the network")
-
-    monkeypatch.setattr(socket.socket, "connect", connect)
-    monkeypatch.setattr(socket, "getaddrinfo", connect)
 
 
 # ---- documents and tokens

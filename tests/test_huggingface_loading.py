@@ -39,17 +39,6 @@ def refused(folder, options=FLOAT32) -> str:
     return str(raised.value)
 
 
-@pytest.fixture
-def no_network(monkeypatch):
-    import socket
-
-    def connect(*args):
-        raise AssertionError("the network was asked")
-
-    monkeypatch.setattr(socket.socket, "connect", connect)
-    monkeypatch.setattr(socket, "getaddrinfo", connect)
-
-
 @pytest.mark.parametrize("spec", ["./no_such_dir", "../no/such", "/no/such", "~/no/such", "nothing/", "a/b/c"])
 def test_a_path_that_is_not_there_never_asks_the_network(spec, no_network, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

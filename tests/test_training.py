@@ -14,6 +14,8 @@ from lengthbench.training import recall
 from lengthbench.training.batches import Batches
 from lengthbench.training.recipe import Recipe
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 SMALL = ["--layers", 1, "--width", 16, "--heads", 2, "--train-length", 32, "--batch", 4, "--data", "book.txt"]
 BOOK = " ".join(f"Night {n} was dark and stormy." for n in range(300))
 
@@ -49,13 +51,13 @@ def _hash(name):
 
 
 @pytest.mark.slow
-def test_a_killed_training_goes_on_to_the_same_weights(book):
-    def command(out, *more):
-        args = ["train", "--scheme", "t5", "--tokens", "90k", *SMALL, "--out", out, *more]
-        return [sys.executable, "-m", "lengthbench", *map(str, args)]
-
-    subprocess.run(command("whole"), cwd=book, check=True, capture_output=True)
-    process = subprocess.Popen(command("killed"), cwd=book, stderr=subprocess.DEVNULL)
+def test_a_killed_training_goes_on_to_the_same_weights(run, book):
+    """352 updates, killed at the first checkpoint, after 100."""
+    args = [str(a) for a in ("train", "--scheme", "t5", "--tokens", "45k", *SMALL, "--out")]
+    assert run(*args, "whole").code == 0
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lengthbench", *args, "killed"], cwd=book, stderr=subprocess.DEVNULL
+    )
     checkpoint = book / "killed/t5/checkpoint.safetensors"
     deadline = time.monotonic() + 60
     while not checkpoint.exists():
@@ -64,13 +66,19 @@ def test_a_killed_training_goes_on_to_the_same_weights(book):
     process.kill()
     process.wait()
     assert not (book / "killed/t5/model.safetensors").exists()
-    ran = subprocess.run(command("killed"), cwd=book, capture_output=True, text=True)
-    assert ran.returncode == 2 and "unfinished training; go on with --resume" in ran.stderr
-    subprocess.run(command("killed", "--resume"), cwd=book, check=True, capture_output=True)
+    ran = run(*args, "killed")
+    assert ran.code == 2 and "unfinished training; go on with --resume" in ran.err
+    assert run(*args, "killed", "--resume").code == 0
     whole, killed = (load_file(book / out / "t5/model.safetensors") for out in ("whole", "killed"))
     assert whole.keys() == killed.keys() and all(np.array_equal(whole[k], killed[k]) for k in whole)
     curves = [json.loads((book / out / "t5/training.json").read_text())["curve"] for out in ("whole", "killed")]
-    assert curves[0] == curves[1]
+    assert len(curves[0]) == 352 and curves[0] == curves[1]
+
+
+def test_a_training_that_is_refused_leaves_no_folder(run, book):
+    args = ["train", "--scheme", "none,alibi", "--tokens", "1k", *SMALL, "--data", "nowhere.txt", "--out", "t"]
+    assert "'nowhere.txt': no such file" in run(*args).err
+    assert not list((book / "t").iterdir())
 
 
 @pytest.mark.parametrize("args, message", [
@@ -79,6 +87,9 @@ def test_a_killed_training_goes_on_to_the_same_weights(book):
     (["--heads", 5], "a head gets 3.2 channels"),
     (["--layers", 0], "--layers 0: must be 1 or more"),
     (["--recall", 2], "--recall 2.0: a share between 0 and 1"),
+    (["--learning-rate", "nan"], "--learning-rate nan: must be above 0"),
+    (["--learning-rate", "inf"], "--learning-rate inf: must be above 0"),
+    (["--seed", -1], "--seed -1: must be 0 or more"),
     (["--save-dtype", "int8"], "--save-dtype int8: it is one of"),
     (["--tokenizer", "nowhere.json"], "--tokenizer nowhere.json: no such file"),
     (["--train-length", 20000], "the longest training document has"),

@@ -1,5 +1,6 @@
 """What a person sees while a run goes on: a bar on a terminal, plain lines elsewhere, nothing with --quiet."""
 
+import io
 import sys
 import time
 
@@ -13,13 +14,28 @@ EVERY = 10.0
 """Seconds between plain lines."""
 
 
+class Screen(Console):
+    """Where things are printed; whatever ends the command, exit code and cursor are not rich's to change."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError  # to the guard: rich would exit with 1, which only a failed check does
+
+    def show_cursor(self, show: bool = True) -> bool:
+        return False  # never hidden: nothing would show it again after Ctrl-C or kill
+
+
 class Shown(Events):
-    def __init__(self, quiet: bool) -> None:
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self.bar: Progress | None = None
+    def __init__(self, quiet: bool, verbose: bool = False) -> None:
+        self.verbose = verbose
+        self.console = Screen(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self.bar = bar(self.console)
 
     def note(self, text: str) -> None:
         self.console.print(f"note: {text}", style="dim", markup=False)
+
+    def detail(self, text: str) -> None:
+        if self.verbose:
+            self.console.print(f"  {text}", style="dim", markup=False)
 
     def begin(self, card: Card, n_fed: int, seconds: float | None) -> None:
         about = "" if seconds is None else f", about {duration(seconds)}"
@@ -32,32 +48,31 @@ class Shown(Events):
         self.console.print(f"{card.name}: {scheme}{known}; {n_fed:,} tokens to feed{about}", markup=False)
         self.name, self.total, self.fed = card.name, n_fed, 0
         self.began = self.said = time.monotonic()
-        if self.console.is_terminal and not self.console.quiet:
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                TextColumn("{task.fields[speed]}"),
-                TimeRemainingColumn(),
-                console=self.console,
-                transient=True,
-            )
-            self.task = self.bar.add_task(card.name, total=max(1, n_fed), speed="")
-            self.bar.start()
+        self.bar = bar(self.console)
+        self.task = self.bar.add_task(card.name, total=max(1, n_fed), state="")
+        self.bar.start()
 
     def advance(self, n_fed: int) -> None:
         self.fed += n_fed
         now = time.monotonic()
         speed = f"{self.fed / max(now - self.began, 1e-9):,.0f} tokens/s"
-        if self.bar:
-            self.bar.update(self.task, completed=self.fed, speed=speed)
-        elif now - self.said > EVERY:
+        self.bar.update(self.task, completed=self.fed, state=speed)
+        if self.bar.disable and now - self.said > EVERY:
             self.said = now
             self.console.print(f"{self.name}: {100 * self.fed // max(1, self.total)} %, {speed}", markup=False)
 
     def end(self) -> None:
-        if self.bar:
-            self.bar.stop()
-            self.bar = None
+        """Take the bar away; any number of times, also before there is one."""
+        self.bar.stop()
+
+
+def bar(console: Console) -> Progress:
+    """Name, bar, state and time left of a task; disabled where no line can be drawn over, for plain lines instead."""
+    return Progress(
+        TextColumn("{task.description}", markup=False), BarColumn(), TextColumn("{task.fields[state]}", markup=False),
+        TimeRemainingColumn(),
+        console=console, transient=True, disable=console.quiet or not console.is_terminal or console.is_dumb_terminal,
+    )  # fmt: skip
 
 
 def duration(seconds: float) -> str:
@@ -68,5 +83,8 @@ def duration(seconds: float) -> str:
 
 
 def stdout() -> Console:
-    """For tables: wide enough not to break them where there is no terminal."""
-    return Console(highlight=False) if sys.stdout.isatty() else Console(highlight=False, width=140)
+    """For tables: wide enough not to break them where there is no terminal; what the encoding lacks becomes `?`."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")
+    terminal = sys.stdout is not None and sys.stdout.isatty()  # None: closed by the shell, `>&-`
+    return Screen(highlight=False, width=None if terminal else 140)

@@ -1,5 +1,6 @@
 """`lengthbench train`: reference models from scratch, the same but for their position scheme."""
 
+import math
 import re
 from pathlib import Path
 from typing import Annotated
@@ -41,6 +42,10 @@ def train(
     """
     if save_dtype not in ("float32", "float16", "bfloat16"):
         raise UserError(f"--save-dtype {save_dtype}: it is one of float32, float16, bfloat16")
+    if not 0 < learning_rate < math.inf:
+        raise UserError(f"--learning-rate {learning_rate}: must be above 0, for example 3e-3")
+    if seed < 0:
+        raise UserError(f"--seed {seed}: must be 0 or more")
     from lengthbench.training.recipe import Recipe
 
     schemes = [name for text in scheme for name in _split(text)]
@@ -61,10 +66,17 @@ def train(
     ]
     for recipe in recipes:
         registry.load(recipe.scheme, recipe.decoder(256).shape)
-    folders = [Path(out) / _folder(name) for name in schemes]
-    for folder in folders:
-        _check(folder, resume)
-    _train(recipes, folders, data, column, split, tokenizer, save_dtype, quiet)
+    from lengthbench.run.folder import named, release, slug
+
+    folders = [named(out) / slug(name) for name in schemes]
+    try:
+        for folder in folders:
+            _check(folder, resume)
+        _train(recipes, folders, data, column, split, tokenizer, save_dtype, quiet)
+    except UserError:
+        for folder in folders:
+            release(folder)
+        raise
 
 
 def count(text: str) -> int:
@@ -86,26 +98,16 @@ def _split(text: str) -> list[str]:
     return names
 
 
-def _folder(scheme: str) -> str:
-    from lengthbench.run.folder import slug
-
-    return slug(scheme)
-
-
 def _check(folder: Path, resume: bool) -> None:
+    from lengthbench.run.folder import claim
     from lengthbench.training.checkpoint import NAME
 
+    claim(folder)
     if (folder / "model.safetensors").exists():
         if not resume:
             raise UserError(f"{folder} holds a trained model already; give another --out")
     elif (folder / NAME).exists() and not resume:
         raise UserError(f"{folder} holds an unfinished training; go on with --resume, or give another --out")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".writable").write_text("")
-        (folder / ".writable").unlink()
-    except OSError as error:
-        raise UserError(f"--out {folder}: cannot write there: {error.strerror}") from None
 
 
 def _train(recipes, folders, data, column, split, tokenizer, save_dtype, quiet) -> None:

@@ -2,10 +2,7 @@
 
 import time
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-from lengthbench.cli.progress import EVERY, duration
+from lengthbench.cli.progress import EVERY, Screen, bar, duration
 from lengthbench.training import loop
 from lengthbench.training.recipe import Recipe
 
@@ -15,11 +12,8 @@ class Shown:
 
     def __init__(self, recipe: Recipe, quiet: bool) -> None:
         self.recipe = recipe
-        self.console = Console(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
-        self.bar = Progress(
-            TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[state]}"), TimeRemainingColumn(),
-            console=self.console, transient=True, disable=quiet or not self.console.is_terminal,
-        )  # fmt: skip
+        self.console = Screen(stderr=True, quiet=quiet, highlight=False, soft_wrap=True)
+        self.bar = bar(self.console)
         self.task = self.bar.add_task(recipe.scheme, total=recipe.updates, state="")
         self.began = self.said = time.monotonic()
         self.n_fed = 0
@@ -41,7 +35,8 @@ class Shown:
             left = (self.recipe.updates - progress.update) * self.recipe.batch * self.recipe.train_length
             self.console.print(
                 f"{self.recipe.scheme}: {100 * progress.update // self.recipe.updates} %, {state}, "
-                f"{duration(left / self.n_fed * (now - self.began))} left"
+                f"{duration(left / self.n_fed * (now - self.began))} left",
+                markup=False,
             )
 
     def done(self, folder, progress: loop.Progress) -> None:

@@ -5,37 +5,40 @@ logits (B, T, V) over bytes; `train_length`, `limit`, `scheme` and `prefix_stabl
 them. The module's losses come from its full logits, since nothing is known of its head.
 """
 
-import hashlib
-import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lengthbench import files
 from lengthbench.errors import UserError
 from lengthbench.model import Card, LoadOptions
 from lengthbench.models.bytes import ByteTokenizer
 from lengthbench.trials import Scores, Trial
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 
 def describe(name: str, options: LoadOptions) -> Card:
     """Runs the user's function: only it knows the model."""
     file, _, function = name.rpartition(":")
-    path = Path(file)
-    if not path.is_file():
-        raise UserError(f"{name}: no such file {path}; write file.py:function")
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    if not callable(getattr(module, function, None)):
-        raise UserError(f"{name}: {path} has no function '{function}'")
     if options.scheme:
         raise UserError(f"{name}: --scheme {options.scheme} cannot be put into a model of your own")
-    return card_of(getattr(module, function)(), name, options, hashlib.sha256(path.read_bytes()).hexdigest())
+    path = Path(file)
+    make = getattr(files.module(path), function, None)
+    if not callable(make):
+        raise UserError(f"{name}: {path} has no function '{function}'")
+    with files.blamed(path):
+        own = make()
+    return card_of(own, name, options, files.sha256([path]))
 
 
 def card_of(own: Any, name: str, options: LoadOptions, weights_sha256: str = "unknown") -> Card:
     """The card of a model object that is already there (also from a notebook)."""
+    if not hasattr(own, "score") and not (callable(own) and hasattr(own, "parameters")):
+        raise UserError(
+            f"{name}: got {type(own).__name__}; a model is a torch module, or has score(trials) and tokenizer"
+        )
     train_length = options.train_length or getattr(own, "train_length", None)
     source = "--train-length" if options.train_length else "the model's train_length" if train_length else "unknown"
     card = Card(
@@ -65,7 +68,18 @@ class CustomModel:
 
         device = next(self.own.parameters()).device
         head = NoHead(self.tokenizer.vocabulary, device)
-        return torch_scoring.score(trials, self.own, head)
+        return torch_scoring.score(trials, self._logits, head)
+
+    def _logits(self, tokens: "Tensor") -> "Tensor":
+        """(B, T) -> (B, T, V); what is beyond the tokenizer's vocabulary is padding."""
+        logits = self.own(tokens)
+        shape, wanted = list(getattr(logits, "shape", ())), [*tokens.shape, self.tokenizer.vocabulary]
+        if shape[:-1] != wanted[:-1] or shape[-1] < wanted[-1]:
+            raise UserError(
+                f"{self.card.name}: for tokens {wanted[:-1]} it returned {shape or type(logits).__name__}; "
+                f"the logits must be {wanted}, one for each token of the tokenizer {self.tokenizer.name}"
+            )
+        return logits
 
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         estimate = getattr(self.own, "extra_bytes", None)

@@ -19,6 +19,8 @@ MANIFEST = "manifest.json"
 JOURNAL = "journal.jsonl"
 LONGEST_NAME = 60
 """Characters of a model name in a folder name; longer ones are cut and get a hash."""
+ROOM = 1 << 16
+"""Bytes that must fit into a new run folder, so that a full disk is said before anything is computed."""
 PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "numpy", "pandas", "safetensors")
 
 
@@ -43,10 +45,7 @@ class RunFolder:
         if (self.path / JOURNAL).exists():
             return
         (self.path / MANIFEST).unlink(missing_ok=True)
-        try:
-            self.path.rmdir()
-        except OSError:
-            pass  # it had files before, or the disk is gone
+        release(self.path)
 
     def finish(self, status: str, **fields: Any) -> None:
         self.update(status=status, end=now(), **fields)
@@ -58,22 +57,61 @@ def open_run(out: str | None, command: str, models: list[str], settings: dict, r
     Raises UserError if it cannot be written, is a file, holds another run, or there is nothing to resume.
     """
     settings = json.loads(json.dumps(settings, default=str))
+    for name, value in settings.items():
+        _check_utf8(name, value)
     if resume:
         return _resume(_find(out, settings), settings)
-    path = Path(out) if out else Path("results") / f"{_stamp()}-{command}-{slug('+'.join(models))}"
-    _refuse_file(path)
+    path = Path("results") / f"{_stamp()}-{command}-{slug('+'.join(models))}" if out is None else named(out)
+    claim(path)
     if (path / MANIFEST).exists():
         raise UserError(f"--out {path} already holds a run; go on with it by --resume, or give another folder")
-    try:
-        path.mkdir(parents=True, exist_ok=True)
-        probe = path / ".writable"
-        probe.write_text("")
-        probe.unlink()
-    except OSError as error:
-        raise UserError(f"--out {path}: cannot write there: {error.strerror}") from None
     run = RunFolder(path, {"status": "running", "command": command, "settings": settings, "start": now()})
     run.update(argv=masked(sys.argv[1:]), environment=environment())
     return run
+
+
+def named(out: str) -> Path:
+    """The folder that --out names, there or not. Raises UserError for a file and for what can be no folder."""
+    _check_utf8("--out", str(out))
+    if not str(out).strip():
+        raise UserError(f"--out '{out}': empty; give a folder, or leave --out away")
+    try:
+        path = Path(out).expanduser()
+        taken = path.is_file()
+    except (OSError, RuntimeError) as error:  # too long, closed to this user; a ~user who is not there
+        raise UserError(f"--out {out}: cannot write there: {getattr(error, 'strerror', None) or error}") from None
+    if taken or path.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".png", ".html"):
+        raise UserError(f"--out {path}: give a folder, the tables get names of their own in it")
+    return path
+
+
+def _check_utf8(name: str, value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"{name} {value!r}: no UTF-8, so no table can name it; rename it") from None
+
+
+def claim(path: Path) -> None:
+    """Make the folder and write into it once, before anything is computed that would have no place to go."""
+    probe = path / ".writable"
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        try:
+            probe.write_bytes(bytes(ROOM))
+        finally:
+            probe.unlink(missing_ok=True)
+    except OSError as error:
+        release(path)
+        raise UserError(f"--out {path}: cannot write there: {error.strerror}") from None
+
+
+def release(path: Path) -> None:
+    """Take a claimed folder away again, if nothing was put into it."""
+    try:
+        path.rmdir()
+    except OSError:
+        pass  # it has files, or the disk is gone
 
 
 def slug(name: str) -> str:
@@ -119,17 +157,14 @@ def _stamp() -> str:
     return datetime.datetime.now(datetime.UTC).strftime("%Y%m%dT%H%M%S%fZ")[:-5] + "Z"
 
 
-def _refuse_file(path: Path) -> None:
-    if path.suffix.lower() in (".csv", ".json", ".jsonl", ".parquet", ".png", ".html") or path.is_file():
-        raise UserError(f"--out {path}: give a folder, the tables get names of their own in it")
-
-
 def _find(out: str | None, settings: dict) -> Path:
-    if out:
-        _refuse_file(Path(out))
-        return Path(out)
+    if out is not None:
+        return named(out)
     for manifest in sorted(Path("results").glob(f"*/{MANIFEST}"), reverse=True):
-        found = read_manifest(manifest.parent)
+        try:
+            found = read_manifest(manifest.parent)
+        except UserError:
+            continue  # another's, or damaged: not the one that is looked for
         if found["settings"] == settings and found["status"] != "complete":
             return manifest.parent
     raise UserError("--resume: no unfinished run with these settings in results/; name its folder with --out")
@@ -149,12 +184,17 @@ def _resume(path: Path, settings: dict) -> RunFolder:
 
 def read_manifest(path: Path) -> dict[str, Any]:
     file = path / MANIFEST
-    if not file.is_file():
-        raise UserError(f"{path} is not a run folder: it has no {MANIFEST}")
     try:
-        return json.loads(file.read_text("utf-8"))
-    except json.JSONDecodeError as error:
+        found = json.loads(file.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise UserError(f"{path} is not a run folder: it has no {MANIFEST}") from None
+    except OSError as error:
+        raise UserError(f"{file}: cannot be read: {error.strerror}") from None
+    except ValueError as error:
         raise UserError(f"{file} is damaged: {error}") from None
+    if not isinstance(found, dict) or not {"settings", "status"} <= found.keys():
+        raise UserError(f"{file} is not that of a run: it has no settings and status")
+    return found
 
 
 def _processor() -> str:
