@@ -37,11 +37,16 @@ class Grid:
         style.write(self.figure, x, y + 0.06, style.fit(words, self.width, TINY), fontsize=TINY, color=style.GREY)
 
 
-def build(n: int, columns: int, height: float, foot: float, above: float = 0.0) -> Grid:
+OWN_GAP = 0.56
+"""Inches between columns where every panel has a scale, and so tick labels, of its own."""
+
+
+def build(n: int, columns: int, height: float, foot: float, above: float = 0.0, own_scales: bool = False) -> Grid:
     """`n` panels `height` inches high in `columns`; `foot` and `above` are inches kept free for words."""
+    gap = OWN_GAP if own_scales else GAP
     columns = min(columns, n)
     rows = math.ceil(n / columns)
-    width = (WIDTH - LEFT - RIGHT - GAP * (columns - 1)) / columns
+    width = (WIDTH - LEFT - RIGHT - gap * (columns - 1)) / columns
     bottom = 0.52 + foot
     top = bottom + rows * height + (rows - 1) * BETWEEN
     figure = style.new_figure(WIDTH, top + 1.0 + above)
@@ -49,8 +54,8 @@ def build(n: int, columns: int, height: float, foot: float, above: float = 0.0) 
     for i in range(n):
         row, column = divmod(i, columns)
         at = top - height - row * (height + BETWEEN)
-        panels.append(style.axes_at(figure, LEFT + column * (width + GAP), at, width, height))
-        if column:
+        panels.append(style.axes_at(figure, LEFT + column * (width + gap), at, width, height))
+        if column and not own_scales:
             panels[-1].tick_params(labelleft=False)
     lowest = [i + columns >= n for i in range(n)]
     return Grid(figure, panels, lowest, width, LEFT, bottom, WIDTH - RIGHT, top)

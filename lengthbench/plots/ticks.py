@@ -22,6 +22,42 @@ def alike(values: Sequence[float]) -> Callable[[float, int | None], str]:
     return lambda value, _place=None: f"{value:,.{decimals}f}"
 
 
+def alike_in_step(values: Sequence[float]) -> Callable[[float, int | None], str]:
+    """All ticks of an axis get the decimals of the one that needs most: 1.30, 1.35."""
+    decimals = max((len(plain(v).partition(".")[2]) for v in values), default=0)
+    return lambda value, _place=None: f"{value:,.{decimals}f}"
+
+
+def signed(values: Sequence[float]) -> Callable[[float, int | None], str]:
+    """Ticks of differences, equally many decimals and a sign: −0.02, 0, +0.02."""
+    written = alike_in_step(values)
+
+    def write(value: float, _place: int | None = None) -> str:
+        words = written(abs(value), None)
+        return "0" if not words.strip("0.") else ("−" if value < 0 else "+") + words
+
+    return write
+
+
+def few() -> MaxNLocator:
+    """About four round ticks, for small panels."""
+    return MaxNLocator(4, steps=[1, 2, 2.5, 5, 10], min_n_ticks=3)
+
+
+def slot_axis(axes: Axes, lengths: Sequence[float], width: float) -> None:
+    """An x axis `width` inches wide on which each length takes 1, whatever lies between; labels where there is room."""
+    spare = max(0, 4 - len(lengths)) / 2  # a single length would be a wall, not a bar
+    axes.set_xlim(-0.6 - spare, len(lengths) - 0.2 + spare)
+    room = width / (len(lengths) + 0.4 + 2 * spare)
+    widest = max(style.extent(f"{n:.0f}", style.SMALL)[0] for n in lengths) + 0.1
+    step = math.ceil(widest / room)
+    shown = range((len(lengths) - 1) % step, len(lengths), step)
+    axes.xaxis.set_major_locator(FixedLocator(list(shown)))
+    axes.xaxis.set_minor_locator(FixedLocator([i for i in range(len(lengths)) if i not in shown]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{lengths[round(x)]:.0f}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+
+
 def length_axis(axes: Axes, lengths: Sequence[float], width: float, first: Sequence[float] = ()) -> None:
     """A log2 x axis `width` inches wide: a tick at every length, a label where there is room.
 
