@@ -7,8 +7,6 @@ from typing import Any
 from lengthbench.errors import UserError
 from lengthbench.model import Card, LoadOptions
 
-TARGETS = 49_152
-"""Default of --max-tokens; five blocks where those are more."""
 BATCH_TOKENS = 2048
 """Default of --batch-tokens: more is slower on a CPU."""
 BOS_POLICIES = ("auto", "always", "never")
@@ -25,7 +23,7 @@ class Request:
     split: str | None = None
     join: str = "auto"
     max_tokens: int | None = None
-    """Targets to score; None: TARGETS, or five blocks where those are more."""
+    """Targets to score; None: the probe's default, or five blocks where those are more."""
     bos: str = "auto"
     options: LoadOptions = field(default_factory=LoadOptions)
     batch_tokens: int = BATCH_TOKENS
@@ -42,7 +40,7 @@ class Request:
         if self.bos not in BOS_POLICIES:
             raise UserError(f"--bos {self.bos}: it is one of {', '.join(BOS_POLICIES)}")
         if self.max_tokens is not None and self.max_tokens < 1:
-            raise UserError(f"--max-tokens {self.max_tokens}: it must be 1 or more, for example {TARGETS}")
+            raise UserError(f"--max-tokens {self.max_tokens}: it must be 1 or more, for example 49152")
         if self.batch_tokens < 1:
             raise UserError(f"--batch-tokens {self.batch_tokens}: it must be 1 or more, for example {BATCH_TOKENS}")
 
@@ -52,6 +50,9 @@ class Events:
 
     def note(self, text: str) -> None:
         """A line a person should read."""
+
+    def detail(self, text: str) -> None:
+        """A line only those want who ask for more."""
 
     def begin(self, card: Card, n_fed: int, seconds: float | None) -> None:
         """A model is loaded and its passes are planned; `seconds` is an estimate."""

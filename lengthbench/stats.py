@@ -29,7 +29,10 @@ class Interval:
     """Why there is no interval; empty where there is one."""
 
 
-def ratio(numerators: Sequence[float], denominators: Sequence[float]) -> float:
+Numbers = Sequence[float] | np.ndarray
+
+
+def ratio(numerators: Numbers, denominators: Numbers) -> float:
     """Sum of the one over the sum of the other."""
     return float(np.sum(numerators, dtype=np.float64) / np.sum(denominators, dtype=np.float64))
 

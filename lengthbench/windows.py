@@ -59,6 +59,33 @@ def sliding(first: int, last: int, length: int, stride: int, start: bool = False
         yield Window(max(0, end - length + start), end, group, length)
 
 
+def cut(first: int, last: int, length: int, base: int, stride: int, start: bool = False) -> Iterator[Window]:
+    """The targets of `nonoverlapping` at `length`, but never more than `base` tokens fed.
+
+        first=1 last=8 length=8 base=4 stride=2     fed          scored
+                                                    0 1 2 3      1 2 3 4      as at the base length
+                                                    2 3 4 5      5 6          then sliding, inside the long window
+                                                    4 5 6 7      7 8
+
+    Contexts 1..W, then W-S+1..W. Where S divides W and W divides the length, lengths share these windows.
+    """
+    for begin in range(first - 1, last, length):
+        end = min(begin + length, last)
+        near = min(begin + base, end)
+        yield from nonoverlapping(begin + 1, near, base, start)
+        yield from sliding(near + 1, end, base, stride, start)
+
+
+def window_end(first: int, last: int, length: int, stride: int, fed: int, start: bool = False) -> Iterator[Window]:
+    """The last `stride` targets of every window of `length`, each group from the `fed` tokens before its last target.
+
+    first=1 last=8 length=8 stride=2     fed = 8                fed = 4
+                                         0 1 2 3 4 5 6 7        4 5 6 7        scored: 7 8
+    """
+    for end in range(first + length - 1, last + 1, length):
+        yield Window(end - fed + start, end, end - stride + 1, fed)
+
+
 def hf(n_tokens: int, length: int, stride: int) -> Iterator[Window]:
     """The windows of transformers' guide "Perplexity of fixed-length models", to the letter.
 

@@ -246,3 +246,29 @@ def test_from_python(book):
 
     table = lengthbench.ppl(Flat(), lengths=[32, 64], data=str(book))
     assert table["ppl"].tolist() == pytest.approx([256, 256]) and table["model"].tolist() == ["Flat", "Flat"]
+
+
+def test_longrope_says_which_factors_a_length_runs_with(run, tmp_path):
+    for name, value in (("short", 1.0), ("long", 2.0)):
+        (tmp_path / f"{name}.txt").write_text(" ".join([str(value)] * 8))
+    scheme = f"longrope:original=512,short={tmp_path}/short.txt,long={tmp_path}/long.txt,factor=2"
+    ran = run(
+        "ppl",
+        "-m",
+        "reference:rope",
+        "--scheme",
+        scheme,
+        "--lengths",
+        "256..1024",
+        "--max-tokens",
+        "1024",
+        "--out",
+        "r",
+    )
+    assert ran.code == 0, ran.err
+    found = {r["length"]: r["detail"] for r in read_csv(tmp_path / "r" / "ppl.csv")}
+    assert [found[n].rpartition("; ")[2] for n in ("256", "512", "1024")] == [
+        "short factors",
+        "short factors",
+        "long factors",
+    ]

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lengthbench.probes.perplexity import BlockSum, Cell
+from lengthbench.probes.losses import BlockSum, Cell
 from lengthbench.probes.verdict import DILUTION, change, sentence
 
 CELLS = [Cell("nonoverlapping", n, n) for n in (256, 8192)]

@@ -5,7 +5,7 @@ torch and its kind are imported inside the commands, so that --help and a usage 
 
 import typer
 
-from lengthbench.cli import list_, ppl, train
+from lengthbench.cli import attribute, context, list_, ppl, train
 
 app = typer.Typer(
     name="lengthbench",
@@ -17,6 +17,8 @@ app = typer.Typer(
     context_settings={"help_option_names": ["--help", "-h"]},
 )
 app.command("ppl")(ppl.ppl)
+app.command("attribute")(attribute.attribute)
+app.command("context")(context.context)
 app.command("train")(train.train)
 app.command("list")(list_.list_)
 

@@ -24,7 +24,10 @@ Split = Annotated[str | None, Option(help="Split of a data set.")]
 Join = Annotated[str, Option(help="Join the rows of a table into one text: auto | always | never")]
 MaxTokens = Annotated[
     int | None,
-    Option("--max-tokens", help="Targets to score. [default: 49152, or five blocks where those are more]"),
+    Option(
+        "--max-tokens",
+        help="Targets to score. [default: 49152 (attribute: 32768), or five blocks where those are more]",
+    ),
 ]
 Bos = Annotated[str, Option(help="Start token in front of every window: auto | always | never")]
 Dtype = Annotated[str, Option(help="auto | float32 | bfloat16 | float16")]
@@ -36,6 +39,7 @@ DryRun = Annotated[bool, Option("--dry-run", help="Plan and cost only.")]
 Resume = Annotated[bool, Option("--resume", help="Go on with an interrupted run; only what is missing is computed.")]
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes.")]
+Verbose = Annotated[bool, Option("--verbose", "-v", help="Say also how each model is run and what its plan saves.")]
 Strict = Annotated[bool, Option("--strict", help="Exit 3 if some cell is not ok.")]
 TrainLength = Annotated[int | None, Option("--train-length", help="Overrides the training length the model states.")]
 AllowPickle = Annotated[

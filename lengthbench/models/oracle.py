@@ -6,6 +6,7 @@
     oracle:index:at=513,below=1,above=2        2 nats from the 513th token of the window on (1-based), else 1
     oracle:power:nats=3,exponent=0.1,window=W  3 min(context, W)^-0.1
     oracle:byte:a=3,b=2,c=9                    3 nats for the byte 'a', ...; other bytes cost nothing
+    oracle:copy:distance=400,hit=0.5,miss=3    0.5 nats where the token that far back in the window is the same, else 3
 
 They read bytes. `train=N` sets the training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a
 window, `gib=N` claims that much memory for each token fed.
@@ -54,6 +55,17 @@ def _byte(**nats: float) -> Loss:
     return lambda context, trial: table[trial.targets]
 
 
+def _copy(distance: float, hit: float, miss: float) -> Loss:
+    back = int(distance)
+
+    def loss(context: np.ndarray, trial: Trial) -> np.ndarray:
+        there = context >= back
+        same = trial.tokens[np.where(there, trial.scored - back, 0)] == trial.targets
+        return np.where(there & same, hit, miss)
+
+    return loss
+
+
 KINDS: dict[str, Callable[..., Loss]] = {
     "uniform": _uniform,
     "constant": _constant,
@@ -61,6 +73,7 @@ KINDS: dict[str, Callable[..., Loss]] = {
     "index": _index,
     "power": _power,
     "byte": _byte,
+    "copy": _copy,
 }
 
 

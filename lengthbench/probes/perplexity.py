@@ -7,58 +7,74 @@ A target's loss also goes to the bucket of its context (1, 2, 3-4, 5-8, ...), wh
 losses come from. The `hf` protocol has targets of its own, on the joined stream.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
-from lengthbench import stats, windows
+from lengthbench import lengths as spelled
+from lengthbench import windows
 from lengthbench.errors import UserError
+from lengthbench.model import Card
+from lengthbench.probes import losses, perplexity_tables, probe, verdict
 from lengthbench.probes.blocks import Selection
+from lengthbench.probes.losses import Cell
+from lengthbench.probes.probe import Subject
 from lengthbench.trials import Scores, Trial
 
 PROTOCOLS = ("nonoverlapping", "sliding", "hf")
-
-
-@dataclass(frozen=True)
-class Cell:
-    """One row of ppl.csv for one model."""
-
-    protocol: str
-    length: int
-    stride: int
-
-
-@dataclass(frozen=True)
-class Place:
-    """Which cell and block a trial belongs to, and what its targets are."""
-
-    cell: Cell
-    document: int
-    block: int
-    n_bytes: int
-    """UTF-8 bytes of the scored tokens' text."""
-    n_clipped: int
+TARGETS = 49_152
+"""Default of --max-tokens; five blocks where those are more."""
+TIMES = 32
+"""Default lengths reach this many times the training length, as far as the text allows."""
 
 
 @dataclass(frozen=True)
 class Perplexity:
-    lengths: tuple[int, ...]
+    lengths: tuple[int, ...] = ()
+    """Empty: the training length x 1, 2, 4 .. 32."""
     protocols: tuple[str, ...] = ("nonoverlapping",)
     stride: int | None = None
     """Targets a sliding window; None: an eighth of each length."""
+    defaulted: bool = False
+    """Whether nobody asked for these lengths, so that the text may cut them."""
+
+    command = "ppl"
+    schemas = perplexity_tables.SCHEMAS
 
     def __post_init__(self) -> None:
         for protocol in self.protocols:
             if protocol not in PROTOCOLS:
                 raise UserError(f"--protocol '{protocol}': it is one of {', '.join(PROTOCOLS)}")
-        if self.stride is not None and not 1 <= self.stride <= min(self.lengths):
+        if self.stride is not None and self.lengths and not 1 <= self.stride <= min(self.lengths):
             raise UserError(
                 f"--stride {self.stride}: it must be between 1 and the smallest length, {min(self.lengths)}; "
                 "a larger stride would skip text"
             )
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        return self.lengths
+
+    @property
+    def fed(self) -> tuple[int, ...]:
+        return self.spans
+
+    def resolve(self, cards: Sequence[Card]) -> "Perplexity":
+        found = probe.default_lengths(self, cards, TIMES)
+        spelled.block(found.lengths)
+        return found
+
+    def fit(self, sizes: Sequence[int]) -> "Perplexity":
+        return probe.trim(self, sizes)
+
+    def work(self, subject: Subject) -> "Work":
+        return Work(self, subject)
+
+    def sentence(self, findings: Sequence[verdict.Change]) -> str:
+        return verdict.sentence(findings)
 
     def cells(self) -> list[Cell]:
         return [Cell(p, n, self._stride(p, n)) for p in self.protocols for n in self.lengths]
@@ -66,7 +82,7 @@ class Perplexity:
     def _stride(self, protocol: str, length: int) -> int:
         return length if protocol == "nonoverlapping" else self.stride or max(1, length // 8)
 
-    def trials(self, documents: Sequence, selection: Selection, start: int | None, limit: int | None):
+    def trials(self, documents: Sequence, selection: Selection, start: int | None, limit: int | None) -> list[Trial]:
         """Trials of every cell that the text can fill and whose length the model can be fed.
 
         documents: with `tokens` and `n_bytes`, both (n,); start: token in front of every window, or None.
@@ -77,22 +93,54 @@ class Perplexity:
                 continue
             if cell.protocol == "hf":
                 trials += _stream_trials(cell, documents, selection, start)
-                continue
-            for block in selection.blocks:
-                cut = windows.sliding(block.first, block.last, cell.length, cell.stride, start is not None)
-                document = documents[block.document]
-                trials += [
-                    _trial(cell, window, document.tokens, document.n_bytes, start, block.document, block.number)
-                    for window in cut
-                ]
+            else:
+                trials += block_trials(cell, documents, selection, start)
         return trials
 
 
-def _trial(cell, window, tokens, n_bytes, start, document: int, block: int) -> Trial:
-    clipped = windows.clipped(window, cell.stride, start is not None) if cell.protocol == "sliding" else 0
-    place = Place(cell, document, block, int(n_bytes[window.first : window.end + 1].sum()), clipped)
-    scored = np.arange(window.first - window.begin, window.end - window.begin + 1)
-    return Trial(tokens[window.begin : window.end + 1], scored, start, place)
+class Work:
+    """One model's sweep."""
+
+    def __init__(self, asked: Perplexity, subject: Subject) -> None:
+        self.asked, self.subject = asked, subject
+        self.selection = probe.select(subject, asked.spans, TARGETS)
+        self.notes = perplexity_tables.notes(subject.texts.name, self.selection, max(subject.sizes))
+        self.trials = asked.trials(subject.documents, self.selection, subject.start, subject.card.limit)
+
+    def reduce(self, trial: Trial, scores: Scores) -> dict[str, Any]:
+        return {"sums": losses.reduce(trial, scores)}
+
+    def rows(self, identity: dict[str, Any], results: dict[int, dict[str, Any]]) -> dict[str, list[dict]]:
+        subject = self.subject
+        missing = {
+            cell: why
+            for cell in self.asked.cells()
+            if (why := probe.missing(subject.card, cell.length, self.selection, subject.sizes))
+        }
+        return perplexity_tables.rows(
+            identity,
+            self.asked.cells(),
+            losses.block_sums(self.trials, results),
+            losses.n_blocks(self.trials),
+            missing,
+            [d.name for d in subject.documents],
+            subject.seed,
+        )
+
+    def finding(self, results: dict[int, dict[str, Any]]) -> verdict.Change | None:
+        card, sums = self.subject.card, losses.block_sums(self.trials, results)
+        return verdict.change(card.name, card.train_length, card.limit, self.asked.cells(), sums, self.subject.seed)
+
+
+def block_trials(cell: Cell, documents: Sequence, selection: Selection, start: int | None) -> list[Trial]:
+    """The cell's windows over every block; nonoverlapping is sliding with a stride of its length."""
+    trials = []
+    for block in selection.blocks:
+        for window in windows.sliding(block.first, block.last, cell.length, cell.stride, start is not None):
+            clipped = windows.clipped(window, cell.stride, start is not None) if cell.protocol == "sliding" else 0
+            document = documents[block.document]
+            trials.append(losses.trial(cell, window, document, start, block.document, block.number, clipped))
+    return trials
 
 
 def _stream_trials(cell: Cell, documents: Sequence, selection: Selection, start: int | None) -> list[Trial]:
@@ -101,106 +149,6 @@ def _stream_trials(cell: Cell, documents: Sequence, selection: Selection, start:
     n_bytes = np.concatenate([d.n_bytes for d in documents])
     if len(selection.blocks) < selection.n_available:
         tokens = tokens[: len(selection.blocks) * selection.size + 1]
+    stream = SimpleNamespace(tokens=tokens, n_bytes=n_bytes)
     cut = windows.hf(len(tokens), cell.length, cell.stride)
-    return [_trial(cell, w, tokens, n_bytes, start, 0, (w.first - 1) // selection.size) for w in cut]
-
-
-def bucket(context: int) -> tuple[int, int]:
-    """The stretch of contexts that `context` is reported in: 0, 1, 2, 3-4, 5-8, 9-16, ..."""
-    if context < 2:
-        return context, context
-    top = 1 << (context - 1).bit_length()
-    return top // 2 + 1, top
-
-
-def reduce(trial: Trial, scores: Scores) -> list[list]:
-    """Losses of a trial -> [context_from, n_scored, nll_sum] for each bucket: what the journal keeps."""
-    nll = scores.nll.astype(np.float64)  # a window's nats in float32 would lose digits
-    rows, at = [], 0
-    while at < len(nll):
-        low, high = bucket(int(trial.scored[at]))
-        end = int(np.searchsorted(trial.scored, high, side="right"))
-        rows.append([low, end - at, float(nll[at:end].sum())])
-        at = end
-    return rows
-
-
-def n_blocks(trials: Sequence[Trial]) -> dict[Cell, int]:
-    """How many blocks each cell has once everything is measured."""
-    places = {(t.key.cell, t.key.document, t.key.block) for t in trials}
-    return Counter(cell for cell, _, _ in places)
-
-
-@dataclass(frozen=True)
-class BlockSum:
-    """Sums over one block under one cell."""
-
-    cell: Cell
-    document: int
-    block: int
-    status: str
-    detail: str
-    n_windows: int
-    n_clipped: int
-    n_scored: int
-    n_bytes: int
-    nll_sum: float | None
-    """Nats; None unless every window of the block is ok."""
-    buckets: dict[int, tuple[int, float]]
-    """context_from -> n_scored, nll_sum."""
-    seconds: float
-    fed: float
-    peak_memory_bytes: int
-
-
-def block_sums(trials: Sequence[Trial], results: dict[int, dict[str, Any]]) -> list[BlockSum]:
-    """Journal records by trial number -> sums a block, for every block whose trials are all there."""
-    groups: dict[tuple, list[int]] = defaultdict(list)
-    for number, trial in enumerate(trials):
-        groups[trial.key.cell, trial.key.document, trial.key.block].append(number)
-    sums = []
-    for (cell, document, block), members in groups.items():
-        if all(m in results for m in members):
-            sums.append(_block_sum(cell, document, block, [trials[m] for m in members], [results[m] for m in members]))
-    return sums
-
-
-def _block_sum(cell: Cell, document: int, block: int, trials: list[Trial], results: list[dict]) -> BlockSum:
-    failed = next((r for r in results if r["status"] != "ok"), None)
-    buckets: dict[int, tuple[int, float]] = {}
-    for result in results:
-        for context, n, nll_sum in result["sums"] or ():
-            had = buckets.get(context, (0, 0.0))
-            buckets[context] = (had[0] + n, had[1] + nll_sum)
-    return BlockSum(
-        cell,
-        document,
-        block,
-        failed["status"] if failed else "ok",
-        failed["detail"] if failed else "",
-        len(trials),
-        sum(t.key.n_clipped for t in trials),
-        sum(len(t.scored) for t in trials),
-        sum(t.key.n_bytes for t in trials),
-        None if failed else sum(nll_sum for _, nll_sum in buckets.values()),
-        {} if failed else dict(sorted(buckets.items())),
-        sum(r["seconds"] for r in results),
-        sum(r["fed"] for r in results),
-        max(r["peak_memory_bytes"] for r in results),
-    )
-
-
-def units(blocks: Sequence[BlockSum]) -> list[list[int]]:
-    """Indices of blocks that are resampled together: single blocks, or documents where there are 20 or more."""
-    documents: dict[int, list[int]] = defaultdict(list)
-    for index, block in enumerate(blocks):
-        documents[block.document].append(index)
-    if len(documents) >= stats.FEW:
-        return list(documents.values())
-    return [[index] for index in range(len(blocks))]
-
-
-def per_unit(groups: list[list[int]], values: Iterable[float]) -> np.ndarray:
-    """Sums of `values` (one a block) over each unit."""
-    values = np.asarray(list(values), np.float64)
-    return np.array([values[group].sum() for group in groups])
+    return [losses.trial(cell, w, stream, start, 0, (w.first - 1) // selection.size) for w in cut]

@@ -10,7 +10,7 @@ from typing import Any
 
 from lengthbench import stats
 from lengthbench.probes.blocks import Selection
-from lengthbench.probes.perplexity import BlockSum, Cell, bucket, per_unit, units
+from lengthbench.probes.losses import BlockSum, Cell, bucket, per_unit, units
 from lengthbench.run.table import Schema
 
 MODEL_KEY = ("model", "scheme", "scheme_params")
@@ -55,6 +55,7 @@ def rows(
     missing: dict[Cell, tuple[str, str]],
     names: Sequence[str],
     seed: int,
+    base_length: int | None = None,
 ) -> dict[str, list[dict]]:
     """Rows of the three tables for one model.
 
@@ -76,7 +77,7 @@ def rows(
         if not blocks or len(blocks) < expected[cell]:
             continue
         tables["ppl"].append({**model, **key, **_summary(blocks, seed)})
-        tables["blocks"] += [{**key, **_block(b, names)} for b in blocks]
+        tables["blocks"] += [{**key, "base_length": base_length, **block_row(b, names)} for b in blocks]
         if all(b.status == "ok" for b in blocks):
             lengths = {"train_length": model["train_length"]}
             tables["positions"] += [{**key, **lengths, **row} for row in _positions(blocks, seed)]
@@ -100,24 +101,24 @@ def _summary(blocks: list[BlockSum], seed: int) -> dict[str, Any]:
         status, n = counts.most_common(1)[0]
         detail = next(b.detail for b in failed if b.status == status)
         return {**row, "status": status, "detail": f"{n} of {len(blocks)} blocks: {detail}"}
-    loss = _loss([(b.nll_sum or 0.0, b.n_scored) for b in blocks], blocks, seed)
+    found = loss([(b.nll_sum or 0.0, b.n_scored) for b in blocks], blocks, seed)
     n_bytes = sum(b.n_bytes for b in blocks)
-    details = [loss.pop("why_none")]
-    ppl = stats.ppl(loss["nll"])
+    details = [found.pop("why_none")]
+    ppl = stats.ppl(found["nll"])
     if math.isinf(ppl):
         details.append("ppl overflows; nll is exact")
     return {
         **row,
-        **loss,
+        **found,
         "n_bytes": n_bytes,
         "ppl": ppl,
-        "bits_per_byte": stats.bits_per_byte(loss["nll_sum"], n_bytes) if n_bytes else None,
+        "bits_per_byte": stats.bits_per_byte(found["nll_sum"], n_bytes) if n_bytes else None,
         "status": "ok",
         "detail": "; ".join(filter(None, details)),
     }
 
 
-def _loss(pairs: list[tuple[float, int]], blocks: Sequence[BlockSum], seed: int) -> dict[str, Any]:
+def loss(pairs: list[tuple[float, int]], blocks: Sequence[BlockSum], seed: int) -> dict[str, Any]:
     """nll_sum, n_scored, nll and its interval from (nll_sum, n_scored) of each block."""
     groups = units(blocks)
     nll_sum = math.fsum(a for a, _ in pairs)
@@ -133,9 +134,9 @@ def _loss(pairs: list[tuple[float, int]], blocks: Sequence[BlockSum], seed: int)
     }
 
 
-def _block(block: BlockSum, names: Sequence[str]) -> dict[str, Any]:
+def block_row(block: BlockSum, names: Sequence[str]) -> dict[str, Any]:
     return {
-        "condition": "full",
+        "condition": block.cell.condition,
         "doc": names[block.document] if block.cell.protocol != "hf" else "joined",
         "block": block.block,
         "n_scored": block.n_scored,
@@ -153,9 +154,9 @@ def _positions(blocks: list[BlockSum], seed: int) -> list[dict[str, Any]]:
     out = []
     for low in sorted({low for b in blocks for low in b.buckets}):
         pairs = [(b.buckets[low][1], b.buckets[low][0]) for b in blocks if low in b.buckets]
-        loss = _loss(pairs, [b for b in blocks if low in b.buckets], seed)
-        detail = loss.pop("why_none")
-        out.append({"context_from": low, "context_to": bucket(low)[1], **loss, "status": "ok", "detail": detail})
+        found = loss(pairs, [b for b in blocks if low in b.buckets], seed)
+        detail = found.pop("why_none")
+        out.append({"context_from": low, "context_to": bucket(low)[1], **found, "status": "ok", "detail": detail})
     return out
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lengthbench import stats
-from lengthbench.probes.perplexity import BlockSum, Cell, per_unit, units
+from lengthbench.probes.losses import BlockSum, Cell, per_unit, units
 
 KINDS = {
     "breaks": "breaks for",
