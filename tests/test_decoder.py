@@ -13,7 +13,9 @@ from lengthbench.models.loss import Head, NoHead, score_rows
 from lengthbench.models.torch_scoring import score
 from lengthbench.trials import Trial
 
-SCHEMES = list(registry.names())
+GIVEN = {"linear": "factor=2", "ntk": "factor=2", "dynamic": "factor=2", "yarn": "factor=2", "p_rope": "partial=0.5"}
+"""What the schemes that mean nothing without it are given; longrope needs files, its test makes them."""
+SCHEMES = [f"{n}:{GIVEN[n]}" if n in GIVEN else n for n in registry.names() if n != "longrope"]
 
 
 def decoder(scheme, **shape):
@@ -64,9 +66,12 @@ def test_a_batch_of_one_equals_a_batch_of_many(scheme):
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_prefixes_of_a_long_window_are_the_short_window(scheme):
-    model, x = decoder(scheme), tokens(65)
-    assert model.scheme.prefix_stable
-    assert torch.allclose(losses(model, x)[:31], losses(model, x[:, :32]), atol=1e-5)
+    """Within the training length for all; beyond it the one that turns by the window's length says that it is not so."""
+    model, x = decoder(scheme), tokens(129)
+    assert torch.allclose(losses(model, x[:, :65])[:31], losses(model, x[:, :32]), atol=1e-5)
+    if model.scheme.hard_limit is None:
+        same = torch.allclose(losses(model, x)[:31], losses(model, x[:, :32]), atol=1e-5)
+        assert same == model.scheme.prefix_stable
 
 
 def test_the_scheme_is_used():
@@ -149,6 +154,67 @@ def test_tiles_equal_all_logits(vocabulary):
         assert torch.allclose(nll, expected, atol=1e-4)
         assert torch.equal(first, logits.argmax(1) == targets)
         assert torch.allclose(score_rows(logits, targets, NoHead(vocabulary, logits.device))[0], expected, atol=1e-4)
+
+
+def test_tiles_in_float64_are_exact_and_know_ties():
+    """Two tiles; the largest logit stands twice, once in each."""
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(3, 3000, dtype=torch.float64, generator=generator)
+    logits[:, [7, 2900]] = 9.0
+    targets = torch.tensor([7, 2900, 8])
+    nll, first = score_rows(logits, targets, NoHead(3000, logits.device))
+    assert nll.dtype == torch.float64
+    assert torch.allclose(nll, F.cross_entropy(logits, targets, reduction="none"), atol=1e-12, rtol=0)
+    assert first.tolist() == [True, True, False]
+
+
+def test_tiles_without_and_beyond_number():
+    """-inf throughout a tile adds nothing; NaN, +inf or an impossible target give no finite loss."""
+    logits = torch.zeros(5, 5000)
+    logits[:, 2048:4096] = -torch.inf
+    logits[1, 4999], logits[2, 0] = torch.nan, torch.inf
+    targets = torch.tensor([1, 1, 1, 3000, 4999])
+    nll, first = score_rows(logits, targets, NoHead(5000, logits.device))
+    assert nll[[0, 4]].tolist() == pytest.approx([math.log(2952)] * 2)
+    assert not nll[1:4].isfinite().any()
+    assert first.tolist() == [True, False, False, False, True]
+    assert logits[0, 0] == 0 and logits[0, 2048] == -torch.inf
+
+
+def test_a_bfloat16_head_gives_float32_losses_of_its_own_logits():
+    generator = torch.Generator().manual_seed(0)
+    hidden = torch.randn(40, 16, generator=generator).bfloat16()
+    weight, bias = (torch.randn(*size, generator=generator).bfloat16() for size in ((3000, 16), (3000,)))
+    weight = torch.nn.Parameter(weight)
+    targets = torch.randint(0, 3000, (40,), generator=generator)
+    logits = F.linear(hidden, weight, bias).float()
+    nll, first = score_rows(hidden, targets, Head(weight, bias))
+    assert nll.dtype == torch.float32
+    # Beside this, bfloat16 sums would be off by 1e-2; the product itself may round differently for a tile.
+    assert torch.allclose(nll, F.cross_entropy(logits, targets, reduction="none"), atol=2e-3)
+    assert first.dtype == torch.bool and not first.all()
+
+
+@pytest.mark.parametrize("length, batch", [(64, 1), (67, 2), (100, 1)])
+def test_keys_that_weigh_nothing_are_not_visited(length, batch):
+    """Steep, shallow, windowed and level heads, out of order; float64 against attention written out."""
+    from lengthbench.models.attention import _reach, attend
+
+    generator = torch.Generator().manual_seed(length)
+    q, k, v = (torch.randn(batch, 5, length, 8, dtype=torch.float64, generator=generator) for _ in range(3))
+    distance = torch.arange(length, dtype=torch.float64)
+    table = -torch.tensor([0.01, 40.0, 0.0, 5.0, 2.5])[:, None] * distance
+    table[2, 11:] = -torch.inf
+    gap = torch.arange(length)[:, None] - torch.arange(length)
+    bias = table[:, gap.clamp(min=0)].masked_fill(gap < 0, -torch.inf)
+    expected = (q @ k.transpose(2, 3) / math.sqrt(8) + bias).softmax(-1) @ v
+    with torch.inference_mode():
+        reach = _reach(q, k, table).tolist()
+        assert reach[0] == length and reach[2] == 11 and reach[1] < reach[3] < reach[4] < length
+        assert torch.allclose(attend(q, k, v, table, chunk=8), expected, atol=1e-12, rtol=0)
+        # A key out of reach is not read at all: what is not a number there does not spread.
+        v[:, 1, 0] = torch.nan
+        assert attend(q, k, v, table, chunk=8)[:, 1, 32:].isfinite().all()
 
 
 def test_memory_of_the_losses_does_not_grow_with_rows_times_vocabulary():

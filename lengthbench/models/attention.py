@@ -8,9 +8,22 @@ rows of a chunk of queries reversed, each row of the mask is the row above moved
     chunk of n rows ending at e     row r is query e-1-r     mask[r, j] = t[h, L-e + r + j]
 
 which is a strided view of t: no copy, O(H L) memory, exact, and gradients reach the table.
+
+Where the bias falls, far keys weigh nothing. With logits of q k at most B in size, all keys from distance r on weigh
+
+    sum_j exp(l_ij - l_ii) <= L exp(2 B + max_{d >= r} table[h, d] - table[h, 0])
+
+against the query's own key. From where that is below the rounding of float32 (float64 in float64) they are not visited:
+
+    keys      0   r   2r  3r
+    queries   #                    rows that reach the start, chunk by chunk for all such heads
+              # #                  rows below: one shape for all chunks of a head, so one call
+                # #
+                  # #
 """
 
 import functools
+import math
 
 import torch
 from torch import Tensor
@@ -18,6 +31,8 @@ from torch.nn import functional as F
 
 CHUNK = 512
 """Query rows a call: the mask's scratch stays small and the kernel stays busy."""
+BANDED = 8
+"""Chunks of a window from which it pays to find out which keys weigh nothing."""
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, chunk: int = CHUNK) -> Tensor:
@@ -26,7 +41,8 @@ def attend(q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, chunk: int = C
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     if q.device.type == "cuda":
         return _compiled_flex()(q, k, v, score_mod=_score_mod(table), block_mask=_causal(q.shape[2], q.device))
-    return _strided(q, k, v, table, chunk)
+    far = q.shape[2] >= BANDED * chunk and not torch.is_grad_enabled()
+    return (_banded if far else _strided)(q, k, v, table, chunk)
 
 
 def route(table: bool, device: str) -> str:
@@ -37,17 +53,63 @@ def route(table: bool, device: str) -> str:
 
 
 def _strided(q: Tensor, k: Tensor, v: Tensor, table: Tensor, chunk: int) -> Tensor:
-    heads, length = table.shape
-    table = table.to(q.dtype)
-    future = table.new_full((heads, length - 1), float("-inf"))
-    toeplitz = torch.cat([table.flip(1), future], 1)  # (H, 2L-1), by x = j - i
+    length = table.shape[1]
+    toeplitz = _toeplitz(table.to(q.dtype))
     out = []
     for begin in range(0, length, chunk):
         end = min(begin + chunk, length)
-        mask = toeplitz.as_strided((1, heads, end - begin, end), (0, 2 * length - 1, 1, 1), length - end)
-        rows = q[:, :, begin:end].flip(2)
-        out.append(F.scaled_dot_product_attention(rows, k[:, :, :end], v[:, :, :end], attn_mask=mask).flip(2))
+        out.append(_rows(q[:, :, begin:end], k[:, :, :end], v[:, :, :end], toeplitz))
     return torch.cat(out, 2)
+
+
+def _banded(q: Tensor, k: Tensor, v: Tensor, table: Tensor, chunk: int) -> Tensor:
+    """`_strided` without the keys that weigh nothing."""
+    length = table.shape[1]
+    chunks = _reach(q, k, table).sub(1).div(chunk, rounding_mode="floor") + 1
+    spans = (chunks * chunk).clamp(chunk, length)
+    order = spans.argsort(descending=True, stable=True)  # heads that look at the same rows lie side by side
+    q, k, v = q[:, order], k[:, order], v[:, order]
+    toeplitz = _toeplitz(table[order].to(q.dtype))
+    spans = spans[order].tolist()
+    out = torch.empty_like(v)
+    for begin in range(0, spans[0], chunk):
+        end, n = min(begin + chunk, length), sum(span > begin for span in spans)
+        out[:, :n, begin:end] = _rows(q[:, :n, begin:end], k[:, :n, :end], v[:, :n, :end], toeplitz[:n])
+    for h, span in enumerate(spans):
+        whole = (length - span) // chunk * chunk + span
+        if whole > span:
+            rows = q[:, h, span:whole].unflatten(1, (-1, chunk))  # (B, chunks, chunk, D)
+            keys, values = (x[:, h].unfold(1, span + chunk, chunk).transpose(2, 3) for x in (k, v))
+            out[:, h, span:whole] = _rows(rows, keys, values, toeplitz[h : h + 1]).flatten(1, 2)
+        if whole < length:
+            begin = whole - span
+            some = slice(h, h + 1)
+            out[:, some, whole:] = _rows(q[:, some, whole:], k[:, some, begin:], v[:, some, begin:], toeplitz[some])
+    return out[:, order.argsort()]
+
+
+def _reach(q: Tensor, k: Tensor, table: Tensor) -> Tensor:
+    """(H,) distance from which on all keys together weigh less than rounding."""
+    exact = torch.promote_types(q.dtype, torch.float32)
+    largest = q.to(exact).norm(dim=-1).amax((0, 2)) * k.to(exact).norm(dim=-1).amax((0, 2)) / math.sqrt(q.shape[-1])
+    least = table[:, 0] - 2 * largest + math.log(torch.finfo(exact).eps / table.shape[1])
+    ahead = table.flip(1).cummax(1).values.flip(1)  # (H, L) the largest bias from there on
+    return (~(ahead <= least[:, None])).sum(1)
+
+
+def _toeplitz(table: Tensor) -> Tensor:
+    """(H, L) by distance -> (H, 2L-1) by x = j - i."""
+    future = table.new_full((table.shape[0], table.shape[1] - 1), float("-inf"))
+    return torch.cat([table.flip(1), future], 1)
+
+
+def _rows(q: Tensor, k: Tensor, v: Tensor, toeplitz: Tensor) -> Tensor:
+    """Queries (B, H, n, D) that are the last n of the S keys (B, H, S, D) -> (B, H, n, D)."""
+    heads, size = toeplitz.shape
+    shape = (1, heads, q.shape[2], k.shape[2])
+    first = toeplitz.storage_offset() + (size + 1) // 2 - k.shape[2]
+    mask = toeplitz.as_strided(shape, (0, size, 1, 1), first)
+    return F.scaled_dot_product_attention(q.flip(2), k, v, attn_mask=mask).flip(2)
 
 
 def _score_mod(table: Tensor):

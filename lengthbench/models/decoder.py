@@ -52,7 +52,7 @@ class Layer(nn.Module):
         q, k = scheme.rotate(q, k, pos)
         mixed = attend(q, k, v, table).transpose(1, 2).reshape(batch, length, width)
         x = x + self.out(mixed)
-        return x + self.down(F.relu(self.up(self.norm_mlp(x))))
+        return x + self.down(F.relu(self.up(self.norm_mlp(x)), inplace=True))
 
 
 class Decoder(nn.Module):
