@@ -46,7 +46,8 @@ def run(
     """Yield (number of the batch, results of its trials) for each batch that is not `done`, in plan order."""
     for number, batch in enumerate(the_plan.batches):
         if not done(number):
-            yield number, _run(model, trials, batch)
+            chain = batch.shared is not None
+            yield number, _chain(model, trials, batch) if chain else _run(model, trials, batch.passes)
 
 
 def _run(model: Model, trials: Sequence[Trial], batch: Sequence[plan.Pass]) -> list[Result]:
@@ -62,9 +63,29 @@ def _run(model: Model, trials: Sequence[Trial], batch: Sequence[plan.Pass]) -> l
             half = len(batch) // 2
             return _run(model, trials, batch[:half]) + _run(model, trials, batch[half:])
         return _without_longest(model, trials, batch[0], str(error))
+    return _results(trials, batch, scores, [seconds] * len(batch), [n_fed] * len(batch), memory.bytes)
+
+
+def _chain(model: Model, trials: Sequence[Trial], batch: plan.Batch) -> list[Result]:
+    """A chain, or its passes one by one where it does not fit."""
+    assert batch.shared is not None
+    try:
+        _refuse_if_too_big(model.extra_bytes(max(p.trial.n_fed for p in batch.passes), 1))
+        with PeakMemory(model.device) as memory:
+            began = time.perf_counter()
+            scores = model.score_chain([p.trial for p in batch.passes], batch.shared)  # type: ignore[attr-defined]
+            seconds = time.perf_counter() - began
+    except OutOfMemory:
+        return [result for each in batch.passes for result in _run(model, trials, [each])]
+    fed = [p.trial.n_fed - kept for p, kept in zip(batch.passes, batch.shared, strict=True)]
+    return _results(trials, batch.passes, scores, [seconds * n / batch.n_fed for n in fed], fed, memory.bytes)
+
+
+def _results(trials, passes, scores, seconds, fed, peak: int) -> list[Result]:
+    """Results of the members of each pass, from its scores, seconds and fed tokens."""
     return [
-        _result(trial, s, seconds * share, n_fed * share, memory.bytes)
-        for each, whole in zip(batch, scores, strict=True)
+        _result(trial, s, t * share, n * share, peak)
+        for each, whole, t, n in zip(passes, scores, seconds, fed, strict=True)
         for (trial, s), share in zip(each.split(whole), each.shares(trials), strict=True)
     ]
 

@@ -148,7 +148,8 @@ class _Measurement:
         work = run.probe.work(subject)
         for note in work.notes:
             run.note(note)
-        the_plan = plan.make(work.trials, card.prefix_stable, request.batch_tokens)
+        chains = getattr(model, "chains", False)
+        the_plan = plan.make(work.trials, card.prefix_stable, request.batch_tokens, chains)
         seconds = cost.estimate(model, the_plan, request.batch_tokens)
         run.events.begin(card, the_plan.n_fed, seconds)
         for line in _details(model, start, work.trials, the_plan):
@@ -174,7 +175,7 @@ class _Measurement:
     def _measure(self, model: Model, work: Work, the_plan: plan.Plan, results: dict[int, dict[str, Any]]) -> None:
         """Fill `results`, by trial, from the journal and then from the model."""
         journal, events = self.parent.journal, self.parent.events
-        sizes = [sum(p.trial.n_fed for p in batch) for batch in the_plan.batches]
+        sizes = [batch.n_fed for batch in the_plan.batches]
         done = journal.finished(self.number, self._fingerprint(model, work.trials, the_plan)) if journal else {}
         for batch, rows in done.items():
             results.update((row["trial"], row) for row in rows)
@@ -250,13 +251,13 @@ def _factors(card: Card, length: int) -> str:
 
 def _details(model: Model, start: int | None, trials: Sequence[Trial], the_plan: plan.Plan) -> list[str]:
     """How the model is run and what its plan saves."""
-    card, passes = model.card, sum(map(len, the_plan.batches))
+    card = model.card
     alone = sum(t.n_fed for t in trials)
     return [
         f"scheme {card.scheme} {table.cell(card.scheme_params)}".rstrip()
         + f", limit {card.limit or 'none'}, prefix-stable: {'yes' if card.prefix_stable else 'no'}",
         f"{model.dtype} on {model.device}, attention {model.route}, start token {'none' if start is None else start}",
-        f"{len(trials):,} windows in {passes:,} passes and {len(the_plan.batches):,} batches; one pass for each "
+        f"{len(trials):,} windows in {the_plan.n_passes:,} passes and {len(the_plan.batches):,} batches; one pass for each "
         f"would feed {alone:,} tokens, x {alone / max(1, the_plan.n_fed):.2f}",
     ]
 

@@ -115,6 +115,11 @@ class Model(Protocol):
         """
         ...
 
+    # Optional, where a window can be continued from the keys and values of another:
+    #
+    #   chains: bool
+    #   score_chain(trials, shared) -> list[Scores]     trial i keeps shared[i] fed tokens of trial i-1
+
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         """Memory that scoring `batch` windows of `n_fed` tokens takes beside the weights, an upper estimate."""
         ...

@@ -6,6 +6,13 @@ longer pass holds its rows already. So a sweep over k doublings feeds (k+1)/2 ti
     L=4     x0 x1 x2 x3 . x4           one pass of 4        scores 1 2 3 4  and, for L=2,  1 2
     L=2     x0 x1 . x2   x2 x3 . x4    one pass of 2        scores 3 4
 
+Windows that only begin alike (one haystack with its evidence at several depths, one context with several answers) run
+in a chain, where the model can go back in what it has read: each is fed from where it departs from the one before.
+
+    S x0 x1 x2 A x3 x4 q a     all 9
+    S x0 x1 x2 A x3 x4 q b     1          keeps 8
+    S x0 x1 x2 x3 A x4 q a     5          keeps 4
+
 Passes of equal length are batched up to a budget of fed tokens. The plan is a function of the trials alone, never
 of what is already done, so an interrupted run that goes on makes the very same passes.
 """
@@ -42,20 +49,41 @@ class Pass:
         return fed / fed.sum()
 
 
+@dataclass(frozen=True, eq=False)
+class Batch:
+    passes: tuple[Pass, ...]
+    """Of equal length, run together; or a chain, run one after the other."""
+    shared: tuple[int, ...] | None = None
+    """A chain: fed tokens that each pass has in common with the one before, and does not feed again."""
+
+    @property
+    def n_fed(self) -> int:
+        """Tokens that are fed in all."""
+        return sum(p.trial.n_fed for p in self.passes) - sum(self.shared or ())
+
+
 @dataclass(frozen=True)
 class Plan:
-    batches: tuple[tuple[Pass, ...], ...]
-    """Passes of equal length that run together."""
+    batches: tuple[Batch, ...]
 
     @property
     def n_fed(self) -> int:
         """Tokens that will be fed in all."""
-        return sum(p.trial.n_fed for batch in self.batches for p in batch)
+        return sum(batch.n_fed for batch in self.batches)
+
+    @property
+    def n_passes(self) -> int:
+        return sum(len(batch.passes) for batch in self.batches)
 
 
-def make(trials: Sequence[Trial], prefix_stable: bool, batch_tokens: int) -> Plan:
-    """Merge, sort by length (longest first: a memory limit shows at once) and batch up to `batch_tokens`."""
+LEAST_SHARED = 0.2
+"""Windows are chained if that saves more than this share of what they would feed."""
+
+
+def make(trials: Sequence[Trial], prefix_stable: bool, batch_tokens: int, chains: bool = False) -> Plan:
+    """Merge, chain where `chains`, sort by length (longest first: a memory limit shows at once), batch the rest."""
     passes = [merge(trials, group) for group in _groups(trials, prefix_stable)]
+    chained, passes = _chains(passes) if chains and prefix_stable else ([], passes)
     passes.sort(key=lambda p: (-p.trial.n_fed, p.members[0]))
     batches: list[list[Pass]] = []
     for each in passes:
@@ -64,7 +92,39 @@ def make(trials: Sequence[Trial], prefix_stable: bool, batch_tokens: int) -> Pla
             batches[-1].append(each)
         else:
             batches.append([each])
-    return Plan(tuple(tuple(batch) for batch in batches))
+    every = [*chained, *(Batch(tuple(batch)) for batch in batches)]
+    every.sort(key=lambda b: -max(p.trial.n_fed for p in b.passes))  # stable: batches of a length keep their order
+    return Plan(tuple(every))
+
+
+def _chains(passes: Sequence[Pass]) -> tuple[list[Batch], list[Pass]]:
+    """Chains of windows that begin alike, and the passes that are left.
+
+    In the order of their tokens, the longest common beginning of any two windows is between neighbours.
+    """
+    order = sorted(passes, key=lambda p: p.trial.fed.astype(">i8").tobytes())
+    shared = [0] + [_common(a.trial, b.trial) for a, b in zip(order, order[1:], strict=False)]
+    chains: list[Batch] = []
+    rest: list[Pass] = []
+    begin = 0
+    for end in range(1, len(order) + 1):
+        if end < len(order) and shared[end] > LEAST_SHARED * order[end].trial.n_fed:
+            continue
+        own, kept = order[begin:end], [0, *shared[begin + 1 : end]]
+        if len(own) > 1:
+            chains.append(Batch(tuple(own), tuple(kept)))
+        else:
+            rest += own
+        begin = end
+    return chains, rest
+
+
+def _common(before: Trial, after: Trial) -> int:
+    """Fed tokens that `after` need not feed behind `before`: those they begin with, up to its first scored row."""
+    a, b = before.fed, after.fed
+    n = min(len(a), len(b))
+    different = np.flatnonzero(a[:n] != b[:n])
+    return int(min(different[0] if len(different) else n, after.rows[0]))
 
 
 def merge(trials: Sequence[Trial], members: Sequence[int]) -> Pass:

@@ -56,6 +56,15 @@ def interval(numerators: np.ndarray, denominators: np.ndarray, key: str) -> Inte
     return Interval(float(low), float(high))
 
 
+def wilson(hits: int, n: int) -> tuple[float, float]:
+    """95 % interval of a rate. Wilson 1927, J. Am. Stat. Assoc. 22, p. 209: inside 0..1, and never empty at its ends."""
+    z = 1.959963984540054  # the 97.5 % point of the normal distribution
+    rate, spread = hits / n, z * z / n
+    middle = (rate + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * math.sqrt(rate * (1 - rate) / n + spread / (4 * n))
+    return max(0.0, middle - half), min(1.0, middle + half)
+
+
 def generator(key: str) -> np.random.Generator:
     """Random numbers that depend on `key` alone, in any process."""
     return np.random.default_rng(int.from_bytes(hashlib.sha256(key.encode()).digest()[:8], "big"))

@@ -36,7 +36,13 @@ BANDED = 8
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, table: Tensor | None, chunk: int = CHUNK) -> Tensor:
-    """Queries, keys, values (B, H, T, D), table (H, T) or None -> (B, H, T, D)."""
+    """Queries (B, H, T, D), keys and values (B, H, S, D), table (H, S) or None -> (B, H, T, D).
+
+    The queries are the last T of the S tokens.
+    """
+    if q.shape[2] < k.shape[2]:
+        # Queries behind a past: a causal mask that is no triangle, so it is a bias of zeros.
+        return _strided(q, k, v, q.new_zeros(1, k.shape[2]) if table is None else table, chunk)
     if table is None:
         return F.scaled_dot_product_attention(q, k, v, is_causal=True)
     if q.device.type == "cuda":
@@ -53,12 +59,11 @@ def route(table: bool, device: str) -> str:
 
 
 def _strided(q: Tensor, k: Tensor, v: Tensor, table: Tensor, chunk: int) -> Tensor:
-    length = table.shape[1]
-    toeplitz = _toeplitz(table.to(q.dtype))
-    out = []
-    for begin in range(0, length, chunk):
+    length, toeplitz = table.shape[1], _toeplitz(table.to(q.dtype))
+    past, out = length - q.shape[2], []
+    for begin in range(past, length, chunk):
         end = min(begin + chunk, length)
-        out.append(_rows(q[:, :, begin:end], k[:, :, :end], v[:, :, :end], toeplitz))
+        out.append(_rows(q[:, :, begin - past : end - past], k[:, :, :end], v[:, :, :end], toeplitz))
     return torch.cat(out, 2)
 
 

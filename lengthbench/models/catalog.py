@@ -21,13 +21,17 @@ KINDS = {
 }
 
 
+SHOWN = 60
+"""Characters of a name that a message about its length repeats."""
+
+
 def describe(specs: Sequence[Any], schemes: Sequence[str], options: LoadOptions) -> list[Card]:
     """A card for each model and scheme: models x schemes where schemes are given. Reads no weights.
 
     Raises UserError for what does not exist or cannot be combined, and for the same model named twice.
     """
     names = [name for spec in specs for name in _expand(spec)]
-    cards = [_describe(name, replace(options, scheme=scheme)) for name in names for scheme in schemes or (None,)]
+    cards = [_reach(name, replace(options, scheme=scheme)) for name in names for scheme in schemes or (None,)]
     keys = [(c.name, c.scheme, str(c.scheme_params)) for c in cards]
     for key in keys:
         if keys.count(key) > 1:
@@ -39,6 +43,14 @@ def _expand(spec: Any) -> list[Any]:
     if spec != "reference:all":
         return [spec]
     return [f"reference:{name}" for name in reference.family()]
+
+
+def _reach(name: Any, options: LoadOptions) -> Card:
+    try:
+        return _describe(name, options)
+    except OSError as error:  # closed to this user, too long for a path, a disk that is gone
+        short = name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
+        raise UserError(f"--model {short}: cannot be read: {error.strerror or error}") from None
 
 
 def _describe(name: Any, options: LoadOptions) -> Card:
@@ -59,6 +71,8 @@ def _describe(name: Any, options: LoadOptions) -> Card:
         from lengthbench.models import custom
 
         return custom.describe(name, options)
+    if name.rstrip(":").endswith(".py") and not Path(name).is_dir():
+        raise UserError(f"--model {name}: name the function in it that returns the model: {name.rstrip(':')}:FUNCTION")
     if reference.is_folder(Path(name)):
         return reference.describe(name, Path(name), options)
     from lengthbench.models.huggingface.describe import describe as describe_huggingface

@@ -45,14 +45,40 @@ class Layer(nn.Module):
         self.up = nn.Linear(width, 4 * width, bias=False)
         self.down = nn.Linear(4 * width, width, bias=False)
 
-    def forward(self, x: Tensor, scheme, pos: Tensor, table: Tensor | None) -> Tensor:
+    def forward(
+        self, x: Tensor, scheme, pos: Tensor, table: Tensor | None, past: "Past | None" = None, number: int = 0
+    ) -> Tensor:
         batch, length, width = x.shape
         qkv = self.qkv(self.norm_attention(x)).view(batch, length, 3, self.heads, -1)
         q, k, v = qkv.permute(2, 0, 3, 1, 4)  # (B, H, T, D) each
         q, k = scheme.rotate(q, k, pos)
+        if past is not None:
+            k, v = past.extend(number, k, v)
         mixed = attend(q, k, v, table).transpose(1, 2).reshape(batch, length, width)
         x = x + self.out(mixed)
         return x + self.down(F.relu(self.up(self.norm_mlp(x)), inplace=True))
+
+
+class Past:
+    """Keys and values of the tokens fed so far, in one buffer; to go back is to make `length` smaller."""
+
+    def __init__(self, network: "Decoder", capacity: int) -> None:
+        c, like = network.config, network.head
+        size = (2, c.layers, 1, c.heads, capacity, c.width // c.heads)
+        self.buffer = torch.empty(size, dtype=like.dtype, device=like.device)
+        self.length = 0
+        """Tokens that count; what stands behind them is overwritten."""
+
+    def cut(self, length: int) -> None:
+        assert length <= self.length
+        self.length = length
+
+    def extend(self, layer: int, k: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+        """New keys and values (1, H, T, D) of a layer -> all of it, (1, H, length + T, D)."""
+        end = self.length + k.shape[2]
+        for kind, new in enumerate((k, v)):
+            self.buffer[kind, layer, :, :, self.length : end] = new
+        return self.buffer[0, layer, :, :, :end], self.buffer[1, layer, :, :, :end]
 
 
 class Decoder(nn.Module):
@@ -83,16 +109,23 @@ class Decoder(nn.Module):
         """(V, W) output weights, tied to the token embeddings."""
         return self.tokens.weight
 
-    def hidden(self, tokens: Tensor) -> Tensor:
-        """Tokens (B, T) -> (B, T, W), ready to be multiplied by `head`."""
-        length = tokens.shape[1]
-        pos = torch.arange(length, device=tokens.device)
+    def hidden(self, tokens: Tensor, past: Past | None = None) -> Tensor:
+        """Tokens (B, T) -> (B, T, W), ready to be multiplied by `head`.
+
+        past: what was fed before, for one window (1, T); the tokens continue it and are added to it. Only schemes
+        that are prefix-stable can be continued.
+        """
+        before = past.length if past is not None else 0
+        length = before + tokens.shape[1]
+        pos = torch.arange(before, length, device=tokens.device)
         x = self.scheme.embed(self.tokens(tokens) * math.sqrt(self.config.width), pos)
         table = self.scheme.distance_table(length)
         if table is not None:
             table = table.to(x.device, torch.float64 if x.dtype == torch.float64 else torch.float32)
-        for layer in self.layers:
-            x = layer(x, self.scheme, pos, table)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, self.scheme, pos, table, past, number)
+        if past is not None:
+            past.length = length
         return self.norm(x)
 
     def forward(self, tokens: Tensor) -> Tensor:

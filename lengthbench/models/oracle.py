@@ -12,9 +12,10 @@ They read bytes. `train=N` sets the training length (256), `limit=N` a hard limi
 window, `gib=N` claims that much memory for each token fed.
 """
 
+import inspect
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -66,6 +67,9 @@ def _copy(distance: float, hit: float, miss: float) -> Loss:
     return loss
 
 
+COUNTS, AMOUNTS = ("train", "limit", "distance"), ("delay", "gib")
+SPECIAL = ("train", "limit", "delay", "gib")
+"""Keys that every kind takes."""
 KINDS: dict[str, Callable[..., Loss]] = {
     "uniform": _uniform,
     "constant": _constant,
@@ -86,12 +90,10 @@ def describe(name: str, options: LoadOptions) -> Card:
         raise UserError(
             f"{name} is an exact fake and has no position scheme; --scheme {options.scheme} cannot be put in"
         )
-    try:
-        numbers = {key: float(value) for key, value in params.items()}
-        special = {key: numbers.pop(key) for key in ("train", "limit", "delay", "gib") if key in numbers}
-        loss = KINDS[kind](**numbers)
-    except (TypeError, ValueError) as error:
-        raise UserError(f"{name}: {error}; see the examples of lengthbench list models") from None
+    numbers = {key: _number(name, key, value) for key, value in params.items()}
+    special = {key: numbers.pop(key) for key in SPECIAL if key in numbers}
+    _check_keys(name, kind, numbers)
+    loss = KINDS[kind](**numbers)
     limit = special.get("limit")
     card = Card(
         name=name,
@@ -104,6 +106,31 @@ def describe(name: str, options: LoadOptions) -> Card:
         load=lambda: Oracle(card, loss, special.get("delay", 0.0), special.get("gib", 0.0)),
     )
     return card
+
+
+def _number(name: str, key: str, value: str) -> float:
+    try:
+        number = float(value)
+    except ValueError:
+        raise UserError(f"{name}: {key}={value} is not a number") from None
+    if key in COUNTS and not (number >= 1 and number.is_integer()):
+        raise UserError(f"{name}: {key}={value} tokens; give a whole number, 1 or more")
+    if key in AMOUNTS and not 0 <= number < math.inf:
+        raise UserError(f"{name}: {key}={value}; give 0 or more")
+    return number
+
+
+def _check_keys(name: str, kind: str, given: Iterable[str]) -> None:
+    own = list(inspect.signature(KINDS[kind]).parameters)
+    if kind == "byte":
+        takes = "one character for each byte that costs something"
+        unknown, lacking = [key for key in given if len(key) > 1 or ord(key) > 255], []
+    else:
+        takes = ", ".join(own) or "no key of its own"
+        unknown, lacking = [key for key in given if key not in own], [key for key in own if key not in given]
+    if unknown or lacking:
+        wrong = f"no key '{unknown[0]}'" if unknown else f"{lacking[0]} is missing"
+        raise UserError(f"{name}: {wrong}; oracle:{kind} takes {takes}; every kind takes {', '.join(SPECIAL)}")
 
 
 class Oracle:

@@ -131,12 +131,24 @@ class ReferenceModel:
 
         return torch_scoring.score(trials, self.network.hidden, self.head)
 
+    @property
+    def chains(self) -> bool:
+        return self.card.prefix_stable
+
+    def score_chain(self, trials: Sequence[Trial], shared: Sequence[int]) -> list[Scores]:
+        from lengthbench.models import torch_scoring
+        from lengthbench.models.decoder import Past
+
+        past = Past(self.network, max(t.n_fed for t in trials))
+        return torch_scoring.score_chain(trials, shared, past, self.network.hidden, self.head)
+
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         from lengthbench.models.loss import ROWS, TILE
 
         activations = batch * n_fed * self.config.width * 4 * 16
         mask = self.config.heads * n_fed * 4 * 8
-        return activations + mask + 4 * ROWS * min(TILE, self.config.vocabulary) * 4
+        past = 2 * self.config.layers * n_fed * self.config.width * 4
+        return activations + mask + past + 4 * ROWS * min(TILE, self.config.vocabulary) * 4
 
 
 def tokenizer(name: str, folder: Path) -> Tokenizer:

@@ -1,6 +1,7 @@
 """Trials of one length through a torch network: hidden states once, then losses of the scored rows."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,3 +28,30 @@ def score(trials: Sequence[Trial], hidden: Callable[[Tensor], Tensor], head: Hea
         raise OutOfMemory(str(error).split("\n")[0]) from None
     ends = np.cumsum([len(t.scored) for t in trials])[:-1]
     return [Scores(n, f) for n, f in zip(np.split(nll, ends), np.split(first, ends), strict=True)]
+
+
+def score_chain(
+    trials: Sequence[Trial],
+    shared: Sequence[int],
+    past: Any,
+    hidden: Callable[[Tensor, Any], Tensor],
+    head: Head | NoHead,
+) -> list[Scores]:
+    """One window after the other, each going back to the tokens it shares with the one before.
+
+    shared: fed tokens that need not be fed again; past: with `cut(length)`; `hidden` continues it with tokens (1, T).
+    """
+    device, found = head.device, []
+    try:
+        with torch.inference_mode():
+            for trial, keep in zip(trials, shared, strict=True):
+                assert keep <= trial.rows[0], "the rows that are scored are fed"
+                past.cut(keep)
+                states = hidden(torch.from_numpy(trial.fed[keep:].astype(np.int64))[None].to(device), past)[0]
+                rows = states[torch.from_numpy(trial.rows - keep).to(device)]
+                targets = torch.from_numpy(trial.targets.astype(np.int64)).to(device)
+                nll, first = score_rows(rows, targets, head)
+                found.append(Scores(nll.float().cpu().numpy(), first.cpu().numpy()))
+    except torch.cuda.OutOfMemoryError as error:
+        raise OutOfMemory(str(error).split("\n")[0]) from None
+    return found

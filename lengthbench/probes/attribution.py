@@ -136,9 +136,7 @@ class Work:
         self.notes = perplexity.perplexity_tables.notes(subject.texts.name, self.selection, max(subject.sizes))
         wanted = asked.base or card.train_length
         if wanted != self.base:
-            self.notes.append(
-                f"{card.name}: no length is beyond {wanted}; {self.base} is taken as its base length"
-            )
+            self.notes.append(f"{card.name}: no length is beyond {wanted}; {self.base} is taken as its base length")
         if not self.lengths:
             raise UserError(f"--lengths {asked.lengths[0]}: attribution compares lengths, give two or more")
         self.missing = {n: why for n in self.lengths if (why := self._missing(n))}

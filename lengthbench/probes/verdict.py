@@ -86,7 +86,7 @@ def _kind(found: stats.Interval) -> str:
 
 
 def sentence(changes: Sequence[Change]) -> str:
-    """One sentence over all models; a second one if something fell."""
+    """One sentence over all models; a second one if something fell. A name keeps its letters, first word or not."""
     moved = [c for c in changes if c.after > c.before]
     parts = []
     for ends in dict.fromkeys((c.before, c.after) for c in moved):
@@ -95,14 +95,14 @@ def sentence(changes: Sequence[Change]) -> str:
             those = [str(c) for c in moved if (c.before, c.after) == ends and c.kind == kind]
             if those:
                 said.append(f"{words} {_list(those)}")
-        parts.append(f"from {ends[0]} to {ends[1]} tokens perplexity {'; '.join(said)}")
+        word = "from" if parts else "From"
+        parts.append(f"{word} {ends[0]} to {ends[1]} tokens perplexity {'; '.join(said)}")
     for c in changes:
         if c.limit is not None:
             parts.append(f"{c.name} has no positions beyond {c.limit}")
         elif c.after == c.before:
             parts.append(f"{c.name} has perplexity {c.ppl_after:.4g} at {c.after} tokens")
-    text = "; ".join(parts)
-    text = text[:1].upper() + text[1:] + "." if text else ""
+    text = f"{'; '.join(parts)}." if parts else ""
     return f"{text} {DILUTION}" if any(c.kind == "falls" for c in moved) else text
 
 

@@ -105,6 +105,8 @@ class Haystacks:
         self.tokenizer, self.texts = tokenizer, tuple(texts)
         self.prose = [tokenized(text, tokenizer) for text in texts]
         self.generated: dict[Any, Hay] = {}
+        self.prepared: dict[Any, Item] = {}
+        """Items that are known not to collide with the texts: looking takes a while."""
 
     def find(self, item: Item, room: int) -> Hay:
         """The hay of this trial, `room` tokens or more if there are any that long; else the longest."""

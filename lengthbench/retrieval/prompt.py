@@ -33,6 +33,10 @@ REDRAWS = 50
 """Times an item's values are drawn anew before the haystack is given up."""
 
 
+class LengthError(UserError):
+    """A length that the parts do not leave room for, or that the haystack cannot fill."""
+
+
 @dataclass(frozen=True, eq=False)
 class Frame:
     """What the model's own format puts around the task."""
@@ -128,6 +132,13 @@ class _Parts:
 
 def prepare(task: Task, seed: int, trial: int, haystacks: Haystacks) -> Item:
     """The item of a trial, drawn anew while its values occur in the texts that the run brings."""
+    key = (task.name, task.version, seed, trial)
+    if key not in haystacks.prepared:
+        haystacks.prepared[key] = _prepare(task, seed, trial, haystacks)
+    return haystacks.prepared[key]
+
+
+def _prepare(task: Task, seed: int, trial: int, haystacks: Haystacks) -> Item:
     prose = task.haystack.source == "prose" and not task.answer_may_recur
     value = None
     for redraws in range(REDRAWS):
@@ -146,7 +157,7 @@ def build(
 ) -> Prompt:
     """The prompt of `item` with exactly `length` tokens; oracle has its own length and no depth.
 
-    Raises UserError for a length too small for the parts, or too large for the haystack.
+    Raises LengthError for a length too small for the parts, or too large for the haystack.
     """
     assert arm in ARMS and 0 <= depth <= 1
     parts = _parts(item, tokenizer, frame)
@@ -156,7 +167,7 @@ def build(
     room = length - sum(sizes.values())
     if room < LEAST_ROOM:
         least = max(length - room + LEAST_ROOM, smallest(item.task, tokenizer, frame, item.seed))
-        raise UserError(
+        raise LengthError(
             f"task {item.task.name}: length {length} is too short; with {tokenizer.name} "
             f"the smallest possible is {least}: {length - room} tokens of question, evidence and answer, "
             f"and {LEAST_ROOM} or more of haystack"
@@ -164,7 +175,7 @@ def build(
     hay = haystacks.find(item, room)
     if len(hay.tokens) < room:
         longest = length - room + len(hay.tokens)
-        raise UserError(
+        raise LengthError(
             f"task {item.task.name}: length {length} needs {room:,} tokens of haystack, the longest text has "
             f"{len(hay.tokens):,}; the longest possible is {longest}, or bring a longer text"
         )

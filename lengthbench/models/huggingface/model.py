@@ -5,6 +5,7 @@ attention in use gives what the plain one gives, or the plain one is used; hidde
 own logits, or the full logits are used.
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from torch import Tensor
 from lengthbench.errors import UserError
 from lengthbench.model import Card
 from lengthbench.models import torch_scoring
-from lengthbench.models.huggingface import full_logits, head, memory
+from lengthbench.models.huggingface import full_logits, head, memory, past
 from lengthbench.models.huggingface.quiet import quiet
 from lengthbench.models.huggingface.stateless import Frequencies
 from lengthbench.models.huggingface.tokenizer import HFTokenizer
@@ -50,8 +51,22 @@ class HuggingFaceModel:
             self._prepare(trials[0].n_fed)
             return full_logits.score(trials, self.network, self.device)
 
-    def hidden(self, tokens: Tensor) -> Tensor:
-        """Tokens (B, T) -> (B, T, W), ready to be multiplied by the head."""
+    @functools.cached_property
+    def chains(self) -> bool:
+        """Whether its cache can go back, proved on a few tokens."""
+        return self.head is not None and self.card.prefix_stable and past.works(self)
+
+    def score_chain(self, trials: Sequence[Trial], shared: Sequence[int]) -> list[Scores]:
+        """Windows that begin alike, one after the other; trial i keeps shared[i] fed tokens of the one before."""
+        assert self.head is not None
+        self._prepare(max(t.n_fed for t in trials))
+        with quiet():
+            return torch_scoring.score_chain(trials, shared, past.Past(), self.hidden, self.head)
+
+    def hidden(self, tokens: Tensor, before: "past.Past | None" = None) -> Tensor:
+        """Tokens (B, T) -> (B, T, W), ready to be multiplied by the head; `before` is continued by them."""
+        if before is not None:
+            return before.extend(self.network.base_model, tokens)
         self._prepare(tokens.shape[1])
         return self.network.base_model(input_ids=tokens, use_cache=False)[0]
 

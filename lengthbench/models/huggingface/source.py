@@ -51,7 +51,10 @@ def find(spec: str) -> Source:
     """Raises UserError for a path that is not there; asks the hub nothing."""
     if spec == "smollm2" and not Path(spec).exists():
         return _smollm2()
-    path = Path(spec).expanduser()
+    try:
+        path = Path(spec).expanduser()
+    except RuntimeError as error:  # a ~user who is not there
+        raise UserError(f"--model {spec}: {error}; write the whole path") from None
     if spec.endswith(".gguf"):
         if not path.is_file():
             raise UserError(f"--model {spec}: no such file")
@@ -121,11 +124,14 @@ def _hub_file(source: Source, name: str) -> Path | None:
     """One line for each way the hub can say no."""
     from huggingface_hub import constants, errors, hf_hub_download
 
+    from lengthbench.models.huggingface.quiet import quiet_hub
+
     offline = constants.HF_HUB_OFFLINE  # decided before asking: no retries
     try:
-        return Path(
-            hf_hub_download(source.place, name, revision=source.revision, local_files_only=offline, etag_timeout=5)
-        )
+        with quiet_hub():
+            return Path(
+                hf_hub_download(source.place, name, revision=source.revision, local_files_only=offline, etag_timeout=5)
+            )
     except errors.LocalEntryNotFoundError as error:
         if offline and name != "config.json":
             return None
