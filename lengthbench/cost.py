@@ -30,6 +30,8 @@ def estimate(model: Model, plan: Plan, batch_tokens: int) -> float | None:
     fed = (lengths - kept).sum()
     if longest is None or fed < WORTH_IT * SHORT:
         return None
+    if longest.budget:
+        return None  # a generated token costs as much as many read ones, and nothing says how many come
     short = _cut(longest, SHORT)
     many = [short] * max(1, min(batch_tokens // short.n_fed, len(passes)))
     try:

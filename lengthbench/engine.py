@@ -56,7 +56,8 @@ def _run(model: Model, trials: Sequence[Trial], batch: Sequence[plan.Pass]) -> l
         _refuse_if_too_big(model.extra_bytes(n_fed, len(batch)))
         with PeakMemory(model.device) as memory:
             began = time.perf_counter()
-            scores = model.score([p.trial for p in batch])
+            ask = model.generate if batch[0].trial.budget else model.score  # type: ignore[attr-defined]
+            scores = ask([p.trial for p in batch])
             seconds = (time.perf_counter() - began) / len(batch)
     except OutOfMemory as error:
         if len(batch) > 1:

@@ -144,7 +144,16 @@ class _Measurement:
             run.events.note(warning)
         documents = run.documents(model)
         start = self._start(model)
-        subject = Subject(model.card, model.tokenizer, documents, run.texts, start, request.max_tokens, request.seed)
+        subject = Subject(
+            model.card,
+            model.tokenizer,
+            documents,
+            run.texts,
+            start,
+            request.max_tokens,
+            request.seed,
+            hasattr(model, "generate"),
+        )
         work = run.probe.work(subject)
         for note in work.notes:
             run.note(note)
@@ -238,6 +247,7 @@ class _Measurement:
                 "prefix_stable": card.prefix_stable,
                 "warnings": list(model.card.warnings),
                 **card.facts,
+                **getattr(work, "facts", {}),
             }
         )
 
@@ -257,8 +267,8 @@ def _details(model: Model, start: int | None, trials: Sequence[Trial], the_plan:
         f"scheme {card.scheme} {table.cell(card.scheme_params)}".rstrip()
         + f", limit {card.limit or 'none'}, prefix-stable: {'yes' if card.prefix_stable else 'no'}",
         f"{model.dtype} on {model.device}, attention {model.route}, start token {'none' if start is None else start}",
-        f"{len(trials):,} windows in {the_plan.n_passes:,} passes and {len(the_plan.batches):,} batches; one pass for each "
-        f"would feed {alone:,} tokens, x {alone / max(1, the_plan.n_fed):.2f}",
+        f"{len(trials):,} windows in {the_plan.n_passes:,} passes and {len(the_plan.batches):,} batches; one pass "
+        f"for each would feed {alone:,} tokens, x {alone / max(1, the_plan.n_fed):.2f}",
     ]
 
 

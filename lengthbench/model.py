@@ -90,6 +90,10 @@ class Tokenizer(Protocol):
 
     def decode(self, tokens: np.ndarray) -> str: ...
 
+    # Optional, of tokenizers that come with a chat template:
+    #
+    #   chat() -> (before, after) | None                what it puts around a user's message
+
 
 class Model(Protocol):
     @property
@@ -119,6 +123,10 @@ class Model(Protocol):
     #
     #   chains: bool
     #   score_chain(trials, shared) -> list[Scores]     trial i keeps shared[i] fed tokens of trial i-1
+    #
+    # Optional, where text can be generated:
+    #
+    #   generate(trials) -> list[Scores]                greedy, at most `budget` tokens behind each; only `output`
 
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         """Memory that scoring `batch` windows of `n_fed` tokens takes beside the weights, an upper estimate."""

@@ -18,6 +18,7 @@ of what is already done, so an interrupted run that goes on makes the very same 
 """
 
 import hashlib
+import itertools
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +40,7 @@ class Pass:
     def split(self, scores: Scores) -> list[tuple[int, Scores]]:
         """The scores of the pass -> those of each member."""
         return [
-            (member, Scores(scores.nll[at], scores.first_choice[at]))
+            (member, Scores(scores.nll[at], scores.first_choice[at], scores.output, scores.ended))
             for member, at in zip(self.members, self.columns, strict=True)
         ]
 
@@ -82,12 +83,14 @@ LEAST_SHARED = 0.2
 
 def make(trials: Sequence[Trial], prefix_stable: bool, batch_tokens: int, chains: bool = False) -> Plan:
     """Merge, chain where `chains`, sort by length (longest first: a memory limit shows at once), batch the rest."""
-    passes = [merge(trials, group) for group in _groups(trials, prefix_stable)]
+    read = [n for n, t in enumerate(trials) if not t.budget]
+    passes = [merge(trials, [read[m] for m in group]) for group in _groups([trials[n] for n in read], prefix_stable)]
     chained, passes = _chains(passes) if chains and prefix_stable else ([], passes)
+    passes += [merge(trials, [n]) for n, t in enumerate(trials) if t.budget]
     passes.sort(key=lambda p: (-p.trial.n_fed, p.members[0]))
     batches: list[list[Pass]] = []
     for each in passes:
-        room = batches and batches[-1][0].trial.n_fed == each.trial.n_fed
+        room = batches and _alike(batches[-1][0].trial, each.trial)
         if room and (len(batches[-1]) + 1) * each.trial.n_fed <= batch_tokens:
             batches[-1].append(each)
         else:
@@ -97,13 +100,17 @@ def make(trials: Sequence[Trial], prefix_stable: bool, batch_tokens: int, chains
     return Plan(tuple(every))
 
 
+def _alike(a: Trial, b: Trial) -> bool:
+    return (a.n_fed, a.budget) == (b.n_fed, b.budget)
+
+
 def _chains(passes: Sequence[Pass]) -> tuple[list[Batch], list[Pass]]:
     """Chains of windows that begin alike, and the passes that are left.
 
     In the order of their tokens, the longest common beginning of any two windows is between neighbours.
     """
     order = sorted(passes, key=lambda p: p.trial.fed.astype(">i8").tobytes())
-    shared = [0] + [_common(a.trial, b.trial) for a, b in zip(order, order[1:], strict=False)]
+    shared = [0] + [_common(a.trial, b.trial) for a, b in itertools.pairwise(order)]
     chains: list[Batch] = []
     rest: list[Pass] = []
     begin = 0
@@ -133,7 +140,8 @@ def merge(trials: Sequence[Trial], members: Sequence[int]) -> Pass:
     scored = np.unique(np.concatenate([trials[m].scored for m in members]))
     members = (longest, *(m for m in members if m != longest))
     columns = tuple(np.searchsorted(scored, trials[m].scored) for m in members)
-    return Pass(Trial(trials[longest].tokens, scored, trials[longest].start), members, columns)
+    own = trials[longest]
+    return Pass(Trial(own.tokens, scored, own.start, budget=own.budget), members, columns)
 
 
 def _groups(trials: Sequence[Trial], prefix_stable: bool) -> list[list[int]]:

@@ -57,7 +57,7 @@ def interval(numerators: np.ndarray, denominators: np.ndarray, key: str) -> Inte
 
 
 def wilson(hits: int, n: int) -> tuple[float, float]:
-    """95 % interval of a rate. Wilson 1927, J. Am. Stat. Assoc. 22, p. 209: inside 0..1, and never empty at its ends."""
+    """95 % interval of a rate, inside 0..1 and never empty. Wilson 1927, J. Am. Stat. Assoc. 22, p. 209."""
     z = 1.959963984540054  # the 97.5 % point of the normal distribution
     rate, spread = hits / n, z * z / n
     middle = (rate + spread / 2) / (1 + spread)

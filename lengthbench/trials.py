@@ -23,22 +23,26 @@ class Trial:
     """Token fed in front, never scored, never counted as context."""
     key: Any = None
     """Whose trial this is; the probe that built it reads it back."""
+    budget: int = 0
+    """Tokens to generate behind `tokens`, which are then all fed; nothing is scored."""
 
     def __post_init__(self) -> None:
+        if self.budget:
+            assert not len(self.scored)
+            return
         assert len(self.scored) and self.scored[-1] < len(self.tokens)
         assert self.scored[0] > 0 or self.start is not None
 
     @property
     def n_fed(self) -> int:
         """Length of the window in tokens, start token included."""
-        return len(self.tokens) - 1 + (self.start is not None)
+        return len(self.tokens) - (not self.budget) + (self.start is not None)
 
     @property
     def fed(self) -> np.ndarray:
         """(n_fed,) what the model reads."""
-        if self.start is None:
-            return self.tokens[:-1]
-        return np.concatenate([[self.start], self.tokens[:-1]])
+        read = self.tokens if self.budget else self.tokens[:-1]
+        return read if self.start is None else np.concatenate([[self.start], read])
 
     @property
     def rows(self) -> np.ndarray:
@@ -57,3 +61,7 @@ class Scores:
     """(n_scored,) float32 losses in nats, one for each scored token."""
     first_choice: np.ndarray
     """(n_scored,) bool: the token was the most probable one."""
+    output: np.ndarray | None = None
+    """(n,) tokens generated, up to and without an end token; None where nothing was to be generated."""
+    ended: bool = True
+    """Whether the model ended the output itself."""

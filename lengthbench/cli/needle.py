@@ -27,6 +27,12 @@ def needle(
     arms: Annotated[str, Option(help="evidence, absent, oracle and decoy, by commas.")] = "evidence,absent,oracle",
     choice: Annotated[bool, Option(help="Score wrong answers, too.")] = True,
     jsonl: Annotated[str | None, Option(help="Prompts made by others: rows with input, outputs, length.")] = None,
+    mode: Annotated[str, Option(help="score: judge a given answer | generate: let the model write.")] = "score",
+    template: Annotated[
+        str | None, Option(help="none | chat | FILE with {prompt} in it. [default: chat where text is generated]")
+    ] = None,
+    answer_prefix: Annotated[bool, Option(help="Keep the task's words that lead into the answer.")] = True,
+    budget: Annotated[int | None, Option(help="Tokens to generate. [default: twice the answer, at least 32]")] = None,
 ) -> int:
     """Retrieval of the same evidence from growing inputs, by where it stands, against prompts without it.
 
@@ -36,7 +42,8 @@ def needle(
 
     wanted = () if lengths_ is None else lengths.parse(lengths_)
     names = tuple(dict.fromkeys(arm.strip() for arm in arms.split(",")))
-    probe = Needle(wanted, positions.parse(positions_), tuple(task), trials, names, choice, jsonl)
+    form = (mode, template, answer_prefix, budget)
+    probe = Needle(wanted, positions.parse(positions_), tuple(task), trials, names, choice, jsonl, *form)
     return asked.tell(asked.measure(probe), ("needle", "contrasts"), _show)
 
 
@@ -48,7 +55,8 @@ def _show(console: Any, tables: dict[str, list[dict]]) -> None:
         those = [row for row in rows if row["task"] == task]
         columns = sorted({row["length"] for row in those})
         n = max((row.get("n_trials") or 0 for row in those), default=0)
-        title = f"{task}: exact rate by length, {n} trials a cell (in brackets: no better than without the evidence)"
+        what = "contains" if those[0]["mode"] == "generate" else "exact"
+        title = f"{task}: {what} rate by length, {n} trials a cell (in brackets: no better than without the evidence)"
         grid = Table(title=title, title_justify="left")
         grid.add_column("model")
         grid.add_column("evidence at")
@@ -72,5 +80,5 @@ def _cell(row: dict | None) -> str:
         return ""
     if row["status"] != "ok":
         return row["status"]
-    rate = f"{row['exact_rate']:.2f}"
+    rate = f"{row['exact_rate'] if row.get('contains_rate') is None else row['contains_rate']:.2f}"
     return f"({rate})" if row.get("above_absent") is False else rate

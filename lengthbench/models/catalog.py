@@ -19,8 +19,6 @@ KINDS = {
     "FILE.py:FUNCTION": "your own: the function returns a module or a model",
     "oracle:KIND": "an exact fake, for tests",
 }
-
-
 SHOWN = 60
 """Characters of a name that a message about its length repeats."""
 
@@ -49,8 +47,8 @@ def _reach(name: Any, options: LoadOptions) -> Card:
     try:
         return _describe(name, options)
     except OSError as error:  # closed to this user, too long for a path, a disk that is gone
-        short = name if len(name) <= SHOWN else f"{name[: SHOWN - 1]}…"
-        raise UserError(f"--model {short}: cannot be read: {error.strerror or error}") from None
+        shown = name if len(name := str(name)) <= SHOWN else f"{name[: SHOWN - 1]}…"
+        raise UserError(f"--model {shown}: cannot be read: {error.strerror or error}") from None
 
 
 def _describe(name: Any, options: LoadOptions) -> Card:

@@ -5,12 +5,13 @@ logits (B, T, V) over bytes; `train_length`, `limit`, `scheme` and `prefix_stabl
 them. The module's losses come from its full logits, since nothing is known of its head.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lengthbench import files
-from lengthbench.errors import UserError
+from lengthbench.errors import OutOfMemory, UserError
 from lengthbench.model import Card, LoadOptions
 from lengthbench.models.bytes import ByteTokenizer
 from lengthbench.trials import Scores, Trial
@@ -30,15 +31,16 @@ def describe(name: str, options: LoadOptions) -> Card:
         raise UserError(f"{name}: {path} has no function '{function}'")
     with files.blamed(path):
         own = make()
-    return card_of(own, name, options, files.sha256([path]))
+    return card_of(own, name, options, path)
 
 
-def card_of(own: Any, name: str, options: LoadOptions, weights_sha256: str = "unknown") -> Card:
-    """The card of a model object that is already there (also from a notebook)."""
+def card_of(own: Any, name: str, options: LoadOptions, path: Path | None = None) -> Card:
+    """The card of a model object that is already there: from the file at `path`, or from a notebook."""
     if not hasattr(own, "score") and not (callable(own) and hasattr(own, "parameters")):
         raise UserError(
             f"{name}: got {type(own).__name__}; a model is a torch module, or has score(trials) and tokenizer"
         )
+    weights_sha256 = files.sha256([path]) if path else "unknown"
     train_length = options.train_length or getattr(own, "train_length", None)
     source = "--train-length" if options.train_length else "the model's train_length" if train_length else "unknown"
     card = Card(
@@ -49,26 +51,54 @@ def card_of(own: Any, name: str, options: LoadOptions, weights_sha256: str = "un
         train_length_source=source,
         limit=getattr(own, "limit", None),
         prefix_stable=bool(getattr(own, "prefix_stable", True)),
-        load=lambda: CustomModel(own, card, weights_sha256),
+        load=lambda: CustomModel(own, card, path, weights_sha256),
     )
     return card
 
 
 class CustomModel:
-    def __init__(self, own: Any, card: Card, weights_sha256: str) -> None:
-        self.own, self.card, self.weights_sha256 = own, card, weights_sha256
+    def __init__(self, own: Any, card: Card, path: Path | None, weights_sha256: str) -> None:
+        self.own, self.card, self.path, self.weights_sha256 = own, card, path, weights_sha256
         self.tokenizer = getattr(own, "tokenizer", None) or ByteTokenizer()
         self.dtype, self.device, self.route = _dtype(own), getattr(own, "device", "cpu"), "own"
+        if hasattr(own, "generate") and hasattr(own, "score"):
+            self.generate = self._generate
 
     def score(self, trials: Sequence[Trial]) -> list[Scores]:
-        if hasattr(self.own, "score"):
-            return self.own.score(trials)
+        with self._blamed():
+            if not hasattr(self.own, "score"):
+                return self._score(trials)
+            found = list(self.own.score(trials))
+            if [len(scores.nll) for scores in found] != [len(trial.scored) for trial in trials]:
+                raise ValueError("score(trials) must return Scores for each trial, with a loss for each scored token")
+            return found
+
+    def _generate(self, trials: Sequence[Trial]) -> list[Scores]:
+        with self._blamed():
+            found = list(self.own.generate(trials))
+            if len(found) != len(trials) or any(scores.output is None for scores in found):
+                raise ValueError("generate(trials) must return Scores with an output for each trial")
+            return found
+
+    def _score(self, trials: Sequence[Trial]) -> list[Scores]:
         from lengthbench.models import torch_scoring
         from lengthbench.models.loss import NoHead
 
         device = next(self.own.parameters()).device
         head = NoHead(self.tokenizer.vocabulary, device)
         return torch_scoring.score(trials, self._logits, head)
+
+    @contextmanager
+    def _blamed(self) -> Iterator[None]:
+        """What goes wrong in the user's file is told with its line; in a notebook a traceback says more."""
+        lost = None
+        with files.blamed(self.path) if self.path else nullcontext():
+            try:
+                yield
+            except OutOfMemory as error:  # no mistake: the batch is halved
+                lost = error
+        if lost:
+            raise lost
 
     def _logits(self, tokens: "Tensor") -> "Tensor":
         """(B, T) -> (B, T, V); what is beyond the tokenizer's vocabulary is padding."""
@@ -83,7 +113,10 @@ class CustomModel:
 
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         estimate = getattr(self.own, "extra_bytes", None)
-        return estimate(n_fed, batch) if estimate else batch * n_fed * self.tokenizer.vocabulary * 8
+        if not estimate:
+            return batch * n_fed * self.tokenizer.vocabulary * 8
+        with self._blamed():
+            return int(estimate(n_fed, batch))
 
 
 def _dtype(own: Any) -> str:

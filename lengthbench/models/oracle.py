@@ -8,7 +8,9 @@
     oracle:byte:a=3,b=2,c=9                    3 nats for the byte 'a', ...; other bytes cost nothing
     oracle:copy:distance=400,hit=0.5,miss=3    0.5 nats where the token that far back in the window is the same, else 3
 
-They read bytes. `train=N` sets the training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a
+    oracle:recall:window=300,hit=0.1,miss=5    0.1 nats a byte if what is scored stands in the last 300 bytes read, else 5
+
+They read bytes, and a byte that has more than half of the probability is their first choice. `train=N` sets the training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a
 window, `gib=N` claims that much memory for each token fed.
 """
 
@@ -70,6 +72,17 @@ def _copy(distance: float, hit: float, miss: float) -> Loss:
 COUNTS, AMOUNTS = ("train", "limit", "distance"), ("delay", "gib")
 SPECIAL = ("train", "limit", "delay", "gib")
 """Keys that every kind takes."""
+
+
+def _recall(window: float, hit: float = 0.1, miss: float = 5.0) -> Loss:
+    def loss(context: np.ndarray, trial: Trial) -> np.ndarray:
+        first = int(trial.scored[0])
+        seen = trial.tokens[max(0, first - int(window)) : first].astype(np.uint8).tobytes()
+        return np.full(len(context), hit if trial.targets.astype(np.uint8).tobytes() in seen else miss)
+
+    return loss
+
+
 KINDS: dict[str, Callable[..., Loss]] = {
     "uniform": _uniform,
     "constant": _constant,
@@ -78,6 +91,7 @@ KINDS: dict[str, Callable[..., Loss]] = {
     "power": _power,
     "byte": _byte,
     "copy": _copy,
+    "recall": _recall,
 }
 
 
@@ -121,13 +135,14 @@ def _number(name: str, key: str, value: str) -> float:
 
 
 def _check_keys(name: str, kind: str, given: Iterable[str]) -> None:
-    own = list(inspect.signature(KINDS[kind]).parameters)
+    parameters = inspect.signature(KINDS[kind]).parameters
+    own, needed = list(parameters), [key for key, p in parameters.items() if p.default is p.empty]
     if kind == "byte":
         takes = "one character for each byte that costs something"
         unknown, lacking = [key for key in given if len(key) > 1 or ord(key) > 255], []
     else:
         takes = ", ".join(own) or "no key of its own"
-        unknown, lacking = [key for key in given if key not in own], [key for key in own if key not in given]
+        unknown, lacking = [key for key in given if key not in own], [key for key in needed if key not in given]
     if unknown or lacking:
         wrong = f"no key '{unknown[0]}'" if unknown else f"{lacking[0]} is missing"
         raise UserError(f"{name}: {wrong}; oracle:{kind} takes {takes}; every kind takes {', '.join(SPECIAL)}")
@@ -145,7 +160,7 @@ class Oracle:
 
     def _score(self, trial: Trial) -> Scores:
         nll = self.loss(trial.scored, trial).astype(np.float32)
-        return Scores(nll, np.zeros(len(nll), bool))
+        return Scores(nll, nll < math.log(2))
 
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         return int(self.gib * 2**30) * n_fed * batch

@@ -142,6 +142,15 @@ class ReferenceModel:
         past = Past(self.network, max(t.n_fed for t in trials))
         return torch_scoring.score_chain(trials, shared, past, self.network.hidden, self.head)
 
+    def generate(self, trials: Sequence[Trial]) -> list[Scores]:
+        from lengthbench.models import torch_scoring
+        from lengthbench.models.decoder import Past
+
+        def past(size: int) -> Past:
+            return Past(self.network, size)
+
+        return torch_scoring.generate(trials, past, self.network.hidden, self.head)
+
     def extra_bytes(self, n_fed: int, batch: int) -> int:
         from lengthbench.models.loss import ROWS, TILE
 

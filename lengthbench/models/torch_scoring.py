@@ -30,6 +30,27 @@ def score(trials: Sequence[Trial], hidden: Callable[[Tensor], Tensor], head: Hea
     return [Scores(n, f) for n, f in zip(np.split(nll, ends), np.split(first, ends), strict=True)]
 
 
+def generate(
+    trials: Sequence[Trial],
+    new_past: Callable[[int], Any],
+    hidden: Callable[[Tensor, Any], Tensor],
+    head: Head | NoHead,
+):
+    """Greedy continuation of each window, by `budget` tokens; a model over bytes never ends by itself."""
+    found = []
+    with torch.inference_mode():
+        for trial in trials:
+            past = new_past(trial.n_fed + trial.budget)
+            fed, output = torch.from_numpy(trial.fed.astype(np.int64)), []
+            for _ in range(trial.budget):
+                state = hidden(fed[None].to(head.device), past)[0, -1:]
+                fed = head.logits(state, 0, head.vocabulary).argmax(1).cpu()
+                output.append(int(fed))
+            nothing = np.zeros(0, np.float32)
+            found.append(Scores(nothing, nothing.astype(bool), np.array(output, np.int32), False))
+    return found
+
+
 def score_chain(
     trials: Sequence[Trial],
     shared: Sequence[int],

@@ -22,12 +22,14 @@ from lengthbench.errors import UserError
 from lengthbench.model import Card
 from lengthbench.probes import needle_tables, needle_verdict, probe
 from lengthbench.probes.probe import Subject
-from lengthbench.retrieval import jsonl, prompt
+from lengthbench.retrieval import frames, jsonl, prompt, scoring
 from lengthbench.retrieval.haystack import Haystacks
 from lengthbench.retrieval.prompt import Frame, Prompt
 from lengthbench.trials import Scores, Trial
 
 ARMS = ("evidence", "absent", "oracle", "decoy")
+MODES = ("score", "generate")
+LEAST_BUDGET = 32
 TIMES = 8
 """Default lengths run from half the training length to this many times it."""
 EVERYWHERE = "-"
@@ -61,6 +63,14 @@ class Needle:
     """Whether wrong answers are scored too."""
     jsonl: str | None = None
     """Prompts made by others, instead of tasks."""
+    mode: str = "score"
+    """score: the answer is fed and judged token by token; generate: the model writes, greedily."""
+    template: str | None = None
+    """none | chat | a file; None: chat where text is generated and the tokenizer has one."""
+    answer_prefix: bool = True
+    """Whether the task's words that lead into the answer are there."""
+    budget: int | None = None
+    """Tokens to generate; None: twice the longest answer, at least 32."""
     defaulted: bool = False
 
     command = "needle"
@@ -69,6 +79,10 @@ class Needle:
     def __post_init__(self) -> None:
         if self.trials < 1:
             raise UserError(f"--trials {self.trials}: it must be 1 or more, for example 20")
+        if self.mode not in MODES:
+            raise UserError(f"--mode {self.mode}: it is one of {', '.join(MODES)}")
+        if self.budget is not None and self.budget < 1:
+            raise UserError(f"--budget {self.budget}: it must be 1 or more")
         for arm in self.arms:
             if arm not in ARMS:
                 raise UserError(f"--arms '{arm}': it is one of {', '.join(ARMS)}")
@@ -121,13 +135,17 @@ class Work:
 
     def __init__(self, asked: Needle, subject: Subject) -> None:
         self.asked, self.subject = asked, subject
-        self.frame = Frame(start=subject.start)
+        self.template = asked.template or frames.default(subject.tokenizer, asked.mode)
+        self.frames: dict[str, Frame] = {}
+        if asked.mode == "generate" and not subject.generates:
+            raise UserError(f"{subject.card.name}: it cannot generate text; use --mode score")
         self.trials: list[Trial] = []
         self.prompts: dict[Spot, Prompt] = {}
         """Of every trial's right answer."""
         self.missing: dict[tuple[str, int], tuple[str, str]] = {}
         """(task, length) -> status and reason of what cannot be asked."""
         self.versions: dict[str, int] = {}
+        self.tasks: dict[str, tasks.Task] = {}
         self.chances: dict[str, float | None] = {}
         self.notes: list[str] = []
         if asked.jsonl is not None:
@@ -139,10 +157,11 @@ class Work:
 
     def _task(self, task: tasks.Task) -> None:
         asked, subject, tokenizer = self.asked, self.subject, self.subject.tokenizer
-        self.versions[task.name] = task.version
-        self.chances[task.name] = 1 / (task.n_wrong + 1) if asked.choice else None
+        self.versions[task.name], self.tasks[task.name] = task.version, task
+        self.chances[task.name] = 1 / (task.n_wrong + 1) if asked.choice and asked.mode == "score" else None
         haystacks = _haystacks(subject.texts, tokenizer)
         items = [prompt.prepare(task, subject.seed, trial, haystacks) for trial in range(asked.trials)]
+        frame = self._frame(task.name, [item.answer_text for item in items])
         for length in asked.lengths:
             if subject.card.limit is not None and length > subject.card.limit:
                 self.missing[task.name, length] = "unsupported", probe.beyond(subject.card, length)
@@ -152,21 +171,44 @@ class Work:
                     for name, depth in asked.positions:
                         for arm in asked.arms:
                             if arm != "oracle":
-                                made = prompt.build(item, arm, length, depth, tokenizer, haystacks, self.frame)
+                                made = prompt.build(item, arm, length, depth, tokenizer, haystacks, frame)
                                 self._add(Spot(task.name, length, name, arm, trial, 0), made)
             except prompt.LengthError as error:
                 self.missing[task.name, length] = "too_short", str(error)
         for trial, item in enumerate(items):
             if "oracle" in asked.arms and any(spot.task == task.name for spot in self.prompts):
-                made = prompt.build(item, "oracle", 0, 0.0, tokenizer, haystacks, self.frame)
+                made = prompt.build(item, "oracle", 0, 0.0, tokenizer, haystacks, frame)
                 if subject.card.limit is None or made.length <= subject.card.limit:
                     self._add(Spot(task.name, 0, EVERYWHERE, "oracle", trial, 0), made)
+
+    def _frame(self, task: str, answers: Sequence[str]) -> Frame:
+        asked, tokenizer, budget = self.asked, self.subject.tokenizer, None
+        if asked.mode == "generate":
+            longest = max(len(tokenizer.encode(answer)[0]) for answer in answers)
+            budget = asked.budget or max(LEAST_BUDGET, 2 * longest)
+        made = frames.frame(self.template, tokenizer, self.subject.start, budget, asked.answer_prefix)
+        self.frames[task] = made
+        return made
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """For the manifest: the format, and the shortest prompt of each task as the model reads it."""
+        first: dict[str, Prompt] = {}
+        for spot, made in self.prompts.items():
+            if spot.arm == "evidence" and (spot.task not in first or made.length < first[spot.task].length):
+                first[spot.task] = made
+        shown = {task: made.text(self.subject.tokenizer) for task, made in first.items()}
+        budgets = {task: frame.budget for task, frame in self.frames.items()}
+        asked = {"mode": self.asked.mode, "template": self.template, "answer_prefix": self.asked.answer_prefix}
+        return {**asked, "budget": budgets, "normaliser": scoring.NORMALISER, "first_prompt": shown}
 
     def _given(self, path: Path) -> None:
         """Prompts made by others, each as it stands; their length is counted by this tokenizer."""
         self.versions[path.stem], self.chances[path.stem] = 1, None
-        for trial, given in enumerate(jsonl.read(path)):
-            made = jsonl.build(given, self.subject.tokenizer, self.frame)
+        rows = jsonl.read(path)
+        frame = self._frame(path.stem, [", ".join(given.outputs) for given in rows])
+        for trial, given in enumerate(rows):
+            made = jsonl.build(given, self.subject.tokenizer, frame)
             limit = self.subject.card.limit
             length = given.length or made.length
             if limit is not None and made.length > limit:
@@ -177,6 +219,10 @@ class Work:
     def _add(self, spot: Spot, made: Prompt) -> None:
         """The right answer, and where choices are asked the wrong ones in its place."""
         self.prompts[spot] = made
+        if self.asked.mode == "generate":
+            nothing = np.zeros(0, np.int64)
+            self.trials.append(Trial(made.tokens, nothing, made.start, spot, made.n_answer_tokens))
+            return
         self.trials.append(Trial(made.tokens, made.scored, made.start, spot))
         if self.asked.choice and spot.arm == "evidence":
             before = made.tokens[: made.answer_at]
@@ -188,9 +234,12 @@ class Work:
 
     def n_wrong(self, spot: Spot) -> int:
         """Wrong answers that are scored beside the right one."""
-        return len(self.prompts[spot].wrong) if self.asked.choice and spot.arm == "evidence" else 0
+        asked = self.asked.choice and self.asked.mode == "score" and spot.arm == "evidence"
+        return len(self.prompts[spot].wrong) if asked else 0
 
     def reduce(self, trial: Trial, scores: Scores) -> dict[str, Any]:
+        if scores.output is not None:
+            return {"output": scores.output.tolist(), "ended": scores.ended}
         return {
             "nll": [float(x) for x in scores.nll],
             "first": "".join("01"[int(first)] for first in scores.first_choice),

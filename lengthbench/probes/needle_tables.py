@@ -12,6 +12,7 @@ import numpy as np
 
 from lengthbench import stats
 from lengthbench.probes.perplexity_tables import MODEL_KEY, MODEL_VALUES
+from lengthbench.retrieval import scoring
 from lengthbench.run.table import Schema
 
 if TYPE_CHECKING:
@@ -24,7 +25,9 @@ NEEDLE = Schema(
     (
         "depth",
         "train_length",
+        "template",
         "n_trials",
+        "n_cut",
         "exact_rate",
         "ci_low",
         "ci_high",
@@ -57,6 +60,9 @@ TRIALS = Schema(
         "answer_nll",
         "exact",
         "choice",
+        "contains",
+        "cut",
+        "normaliser",
         "output",
         "prompt_sha256",
         "status",
@@ -133,6 +139,8 @@ def _identity(work: "Work", spot: "Spot") -> dict[str, Any]:
 
 
 def _trial(work: "Work", spot: "Spot", result: dict[str, Any]) -> dict[str, Any]:
+    if "output" in result:
+        return _generated(work, spot, result)
     made, nll, first = work.prompts[spot], np.array(result["nll"], np.float64), result["first"]
     order = made.answer.scored
     parts = {
@@ -145,6 +153,33 @@ def _trial(work: "Work", spot: "Spot", result: dict[str, Any]) -> dict[str, Any]
         "mean": float(nll.mean()),
         "exact": all(c == "1" for c in first),
         "parts": parts,
+        "status": "ok",
+        "detail": "",
+    }
+
+
+def _generated(work: "Work", spot: "Spot", result: dict[str, Any]) -> dict[str, Any]:
+    """Judged by its text: the first line where no template says when a reply is over."""
+    made, task = work.prompts[spot], work.tasks.get(spot.task)
+    output = work.subject.tokenizer.decode(np.array(result["output"], np.int32))
+    right = [made.answer.text]
+    if task is not None and len(made.answer.parts) > 1:
+        order = made.answer.tokens
+        right = [work.subject.tokenizer.decode(order[places]).strip() for places in made.answer.parts.values()]
+    judged = output if work.template != "none" or "\n" in made.answer.text else output.lstrip().split("\n")[0]
+    single = list(made.answer.parts) if len(made.answer.parts) == 1 else []
+    draw = task.draw.get(single[0]) if task is not None and single else None
+    wrong = [one.text for one in made.wrong]
+    hit, named = scoring.contains(judged, right, wrong, draw), scoring.other(judged, right, wrong, draw)
+    over = result["ended"] or (judged != output.lstrip() and work.template == "none")
+    return {
+        **_identity(work, spot),
+        "exact": scoring.exact(judged, made.answer.text),
+        "contains": hit,
+        "cut": not hit and not named and not over,
+        "normaliser": scoring.NORMALISER,
+        "parts": {},
+        "output": output,
         "status": "ok",
         "detail": "",
     }
@@ -168,12 +203,13 @@ def cells(work: "Work", results: dict[int, dict[str, Any]]) -> list[dict[str, An
         if whole and "evidence" in arms:
             oracle = by_cell.get((task, 0, "-"), {}).get("oracle", {})
             key = {**_task(work, task), "length": length, "position": position}
-            rows.append({**key, **_cell(work, arms, oracle), "chance": work.chances[task]})
+            known = {"chance": work.chances[task], "template": work.template}
+            rows.append({**key, **_cell(work, arms, oracle), **known})
     return rows
 
 
 def _task(work: "Work", task: str) -> dict[str, Any]:
-    return {"task": task, "task_version": work.versions[task], "mode": "score"}
+    return {"task": task, "task_version": work.versions[task], "mode": work.asked.mode}
 
 
 def _cell(work: "Work", arms: dict[str, dict[int, dict]], oracle: dict[int, dict]) -> dict[str, Any]:
@@ -181,21 +217,28 @@ def _cell(work: "Work", arms: dict[str, dict[int, dict]], oracle: dict[int, dict
     failed = [row for own in arms.values() for row in own.values() if row["status"] != "ok"]
     if failed:
         return {"status": failed[0]["status"], "detail": f"{len(failed)} prompts: {failed[0]['detail']}"}
-    numbers = sorted(evidence)
+    numbers = [n for n in sorted(evidence) if not evidence[n].get("cut")]
+    n_cut = len(evidence) - len(numbers)
+    if not numbers:
+        return {"status": "error", "n_cut": n_cut, "detail": "every output was cut off; give a larger --budget"}
     exact = [bool(evidence[n]["exact"]) for n in numbers]
     low, high = stats.wilson(sum(exact), len(exact))
     depths = [d for n in numbers if (d := evidence[n]["depth"]) is not None]
     row: dict[str, Any] = {
         "depth": stats.ratio(depths, np.ones(len(depths))) if depths else None,
         "n_trials": len(numbers),
+        "n_cut": n_cut if work.asked.mode == "generate" else None,
         "exact_rate": _rate(exact),
         "ci_low": low,
         "ci_high": high,
-        "answer_nll": stats.ratio([evidence[n]["answer_nll"] for n in numbers], np.ones(len(numbers))),
         "oracle_exact_rate": _rate([bool(row["exact"]) for row in oracle.values() if row["status"] == "ok"]),
         "status": "ok",
         "detail": "",
     }
+    if work.asked.mode == "score":
+        row["answer_nll"] = stats.ratio([evidence[n]["answer_nll"] for n in numbers], np.ones(len(numbers)))
+    else:
+        row["contains_rate"] = _rate([bool(evidence[n]["contains"]) for n in numbers])
     choices = [evidence[n]["choice"] for n in numbers if evidence[n].get("choice") is not None]
     row["choice_rate"] = _rate(choices) if len(choices) == len(numbers) else None
     if "decoy" in arms:
@@ -207,17 +250,24 @@ def _cell(work: "Work", arms: dict[str, dict[int, dict]], oracle: dict[int, dict
 
 def _against_absent(evidence: Sequence[dict], absent: Sequence[dict], work: "Work") -> dict[str, Any]:
     ones, seed = np.ones(len(evidence)), str(work.subject.seed)
-    more = np.array([int(a["exact"]) - int(b["exact"]) for a, b in zip(evidence, absent, strict=True)], np.float64)
-    gain = np.array([b["answer_nll"] - a["answer_nll"] for a, b in zip(evidence, absent, strict=True)])
-    found, beats = stats.interval(gain, ones, seed), stats.interval(more, ones, seed)
-    return {
+    hit = "exact" if work.asked.mode == "score" else "contains"
+    more = np.array([int(a[hit]) - int(b[hit]) for a, b in zip(evidence, absent, strict=True)], np.float64)
+    beats = stats.interval(more, ones, seed)
+    against = {
         "absent_exact_rate": _rate([bool(b["exact"]) for b in absent]),
+        "above_absent": None if beats.low is None else bool(beats.low > 0),
+        "detail": beats.why_none.replace("blocks", "trials"),
+    }
+    if work.asked.mode == "generate":
+        return against
+    gain = np.array([b["answer_nll"] - a["answer_nll"] for a, b in zip(evidence, absent, strict=True)])
+    found = stats.interval(gain, ones, seed)
+    return {
+        **against,
         "absent_nll": stats.ratio([b["answer_nll"] for b in absent], ones),
         "evidence_gain": stats.ratio(gain, ones),
         "gain_ci_low": found.low,
         "gain_ci_high": found.high,
-        "above_absent": None if beats.low is None else bool(beats.low > 0),
-        "detail": found.why_none.replace("blocks", "trials"),
     }
 
 
@@ -282,7 +332,8 @@ def _contrasts(work: "Work", found: dict["Spot", dict], finished: set) -> list[d
         values: dict[str, dict[int, tuple[float, float]]] = defaultdict(dict)
         for spot, row in found.items():
             if (spot.task, spot.length, spot.arm) == (task, length, "evidence"):
-                values[spot.position][spot.trial] = float(row["exact"]), row["answer_nll"]
+                hit = row["exact"] if work.asked.mode == "score" else row["contains"]
+                values[spot.position][spot.trial] = float(hit), row.get("answer_nll", 0.0)
         for name, weights in WEIGHTS.items():
             numbers = sorted(set.intersection(*(set(values[p]) for p in weights)))
             sums = np.array([[sum(w * values[p][n][i] for p, w in weights.items()) for n in numbers] for i in (0, 1)])
@@ -297,11 +348,14 @@ def _contrasts(work: "Work", found: dict["Spot", dict], finished: set) -> list[d
                     "exact_difference": stats.ratio(sums[0], ones),
                     "exact_ci_low": exact.low,
                     "exact_ci_high": exact.high,
-                    "nll_difference": stats.ratio(sums[1], ones),
-                    "nll_ci_low": nll.low,
-                    "nll_ci_high": nll.high,
+                    **(_nll(sums[1], nll) if work.asked.mode == "score" else {}),
                     "status": "ok",
                     "detail": exact.why_none.replace("blocks", "trials"),
                 }
             )
     return rows
+
+
+def _nll(column: np.ndarray, found: stats.Interval) -> dict[str, Any]:
+    mean = stats.ratio(column, np.ones(len(column)))
+    return {"nll_difference": mean, "nll_ci_low": found.low, "nll_ci_high": found.high}

@@ -30,19 +30,27 @@ def _task(rows: Sequence[dict[str, Any]]) -> str:
 
 
 def _kind(rows: Sequence[dict[str, Any]]) -> str:
+    what = "contains" if rows[0]["mode"] == "generate" else "exact"
     if any(row.get("above_absent") is None for row in rows):
-        rates = [row["exact_rate"] for row in rows]
-        return f"exact {min(rates):.2f} to {max(rates):.2f}, nothing to compare with,"
+        return f"{_range(what, rows)}, nothing to compare it with,"
     found = [row for row in rows if row["above_absent"]]
     if not found:
         gains = [row for row in rows if (row.get("gain_ci_low") or 0) > 0]
         return "no better than without the evidence, though it lowers the loss," if gains else "retrieves nothing"
     names = [row["position"] for row in sorted(found, key=lambda row: row["depth"] or 0)]
-    low, high = min(row["exact_rate"] for row in found), max(row["exact_rate"] for row in found)
-    rate = f"exact {low:.2f}" if low == high else f"exact {low:.2f} to {high:.2f}"
+    rate = _range(what, found)
     if len(found) == len(rows):
         return f"retrieves from everywhere ({rate})" if len(rows) > 1 else f"retrieves ({rate})"
     return f"retrieves from {', '.join(names)} only ({rate})"
+
+
+def _range(what: str, rows: Sequence[dict[str, Any]]) -> str:
+    low, high = min(map(_rate, rows)), max(map(_rate, rows))
+    return f"{what} {low:.2f}" if low == high else f"{what} {low:.2f} to {high:.2f}"
+
+
+def _rate(row: dict[str, Any]) -> float:
+    return row["exact_rate"] if row["mode"] == "score" else row["contains_rate"]
 
 
 def _lengths(lengths: Sequence[int]) -> str:

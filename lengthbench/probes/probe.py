@@ -37,6 +37,9 @@ class Subject:
     """Targets asked for; None: the probe's own default."""
     seed: int
 
+    generates: bool = False
+    """Whether the model can continue a text."""
+
     @property
     def sizes(self) -> list[int]:
         """Tokens of each document."""

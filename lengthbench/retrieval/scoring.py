@@ -37,21 +37,25 @@ def exact(output: str, answer: str) -> bool:
 
 
 def contains(output: str, answers: Sequence[str], candidates: Iterable[str] = (), draw: Draw | None = None) -> bool:
-    """The output names every answer and no other candidate.
+    """The output names every answer and no other candidate."""
+    text = normalise(output)
+    named = all(occurs(normalise(answer), text) for answer in answers)
+    return named and not other(output, answers, candidates, draw)
 
-    candidates: other texts that could have been the answer (the wrong ones, a rule's value). draw: how the answer was
-    drawn; if that gives digits or letters, any other string of that form is a candidate too.
+
+def other(output: str, answers: Sequence[str], candidates: Iterable[str] = (), draw: Draw | None = None) -> bool:
+    """The output names something that could have been the answer, and is not.
+
+    candidates: the wrong answers, a rule's value; draw: how the answer was drawn; if that gives digits or letters, any
+    other string of that form is a candidate too.
     """
-    text, right = normalise(output), [normalise(answer) for answer in answers]
-    if not all(occurs(answer, text) for answer in right):
-        return False
-    rest = text
+    rest, right = normalise(output), [normalise(answer) for answer in answers]
     for answer in sorted(right, key=len, reverse=True):
         rest = rest.replace(answer, " ")
-    if any(occurs(other, rest) for other in map(normalise, candidates) if other not in right):
-        return False
-    if draw is None or draw.kind not in FORMS:
+    if any(occurs(one, rest) for one in map(normalise, candidates) if one not in right):
         return True
+    if draw is None or draw.kind not in FORMS:
+        return False
     form = re.compile(rf"(?<![0-9a-z]){FORMS[draw.kind]}{{{draw.size}}}(?![0-9a-z])")
     # Eight letters of a to f may be a word; with a digit among them they are a value.
-    return not any(re.search(r"\d", found) for found in form.findall(rest))
+    return any(re.search(r"\d", found) for found in form.findall(rest))

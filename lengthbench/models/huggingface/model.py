@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -62,6 +63,30 @@ class HuggingFaceModel:
         self._prepare(max(t.n_fed for t in trials))
         with quiet():
             return torch_scoring.score_chain(trials, shared, past.Past(), self.hidden, self.head)
+
+    def generate(self, trials: Sequence[Trial]) -> list[Scores]:
+        """Greedy continuations, ended by any of the model's end tokens; no sampling setting of its own applies."""
+        from transformers import GenerationConfig
+
+        own = self.network.generation_config
+        ends = own.eos_token_id if own.eos_token_id is not None else self.config.eos_token_id
+        ends = [] if ends is None else list(ends) if isinstance(ends, list | tuple) else [ends]
+        greedy = GenerationConfig(
+            max_new_tokens=trials[0].budget,
+            do_sample=False,
+            eos_token_id=ends or None,
+            pad_token_id=ends[0] if ends else 0,
+        )
+        self._prepare(trials[0].n_fed + trials[0].budget)
+        fed = torch.from_numpy(np.stack([t.fed for t in trials]).astype(np.int64)).to(self.device)
+        with quiet(), torch.inference_mode():
+            out = self.network.generate(fed, attention_mask=torch.ones_like(fed), generation_config=greedy)
+        nothing, found = np.zeros(0, np.float32), []
+        for row in out[:, fed.shape[1] :].cpu().numpy():
+            at = np.flatnonzero(np.isin(row, ends))
+            output = row[: at[0]] if len(at) else row
+            found.append(Scores(nothing, nothing.astype(bool), output.astype(np.int32), bool(len(at))))
+        return found
 
     def hidden(self, tokens: Tensor, before: "past.Past | None" = None) -> Tensor:
         """Tokens (B, T) -> (B, T, W), ready to be multiplied by the head; `before` is continued by them."""

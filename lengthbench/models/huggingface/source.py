@@ -53,8 +53,8 @@ def find(spec: str) -> Source:
         return _smollm2()
     try:
         path = Path(spec).expanduser()
-    except RuntimeError as error:  # a ~user who is not there
-        raise UserError(f"--model {spec}: {error}; write the whole path") from None
+    except RuntimeError:  # a ~user who is not there
+        raise UserError(f"--model {spec}: that home folder is not known; write the whole path") from None
     if spec.endswith(".gguf"):
         if not path.is_file():
             raise UserError(f"--model {spec}: no such file")

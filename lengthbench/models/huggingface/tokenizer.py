@@ -24,6 +24,10 @@ FILES = (
 )
 
 
+MESSAGE = "PROMPT-GOES-HERE"
+"""Stands for a user's message while a chat template is taken apart."""
+
+
 class HFTokenizer:
     def __init__(self, name: str, source: Source, allow_remote_code: bool = False) -> None:
         self.whole = _read(name, source, allow_remote_code)
@@ -57,6 +61,15 @@ class HFTokenizer:
                 f"the model only {self.n_embeddings} embeddings"
             )
         return ids, completed_bytes(text, encoded.offsets)
+
+    def chat(self) -> tuple[str, str] | None:
+        """What its chat template puts before and after a user's message; None where it has none."""
+        if not self.whole.chat_template:
+            return None
+        message = [{"role": "user", "content": MESSAGE}]
+        text = self.whole.apply_chat_template(message, add_generation_prompt=True, tokenize=False)
+        before, found, after = str(text).partition(MESSAGE)
+        return (before, after) if found else None
 
     def decode(self, tokens: np.ndarray) -> str:
         ids = [int(t) for t in tokens]
