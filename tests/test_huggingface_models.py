@@ -229,3 +229,50 @@ def test_smollm2_from_its_package_scores_as_transformers_does():
     nll = model.score([whole(ids[:65])])[0].nll
     assert np.abs(nll - expected).max() < 1e-4
     assert nll.mean() < 5  # guessing would cost ln 49152 = 10.8
+
+
+SLIDING = {"mistral", "gemma2", "gemma3"}
+"""Their caches throw away what going back would need."""
+
+
+def test_windows_that_begin_alike_are_continued_from_the_cache(checkpoint):
+    name, _, _, model = checkpoint
+    assert model.chains == (name not in SLIDING)
+    if not model.chains:
+        return
+    first = tokens_of(N + 1, seed=1)
+    second, third = first.copy(), first.copy()
+    second[20:], third[5:] = tokens_of(N + 1, seed=2)[20:], tokens_of(N + 1, seed=3)[5:]
+    trials = [Trial(t, np.arange(begin + 1, N + 1)) for t, begin in ((first, 0), (second, 20), (third, 5))]
+    chained = model.score_chain(trials, (0, 20, 5))
+    for own, trial in zip(chained, trials, strict=True):
+        assert np.abs(own.nll - model.score([trial])[0].nll).max() < 1e-4
+
+
+def tokens_of(n: int, seed: int) -> np.ndarray:
+    return np.random.default_rng(seed).integers(0, tiny_models.VOCABULARY, n).astype(np.int32)
+
+
+def test_text_is_generated_greedily(checkpoint):
+    """Each token is the first choice behind what stands there: told apart by one whole pass over the output."""
+    name, _, _, model = checkpoint
+    start = tokens_of(20, seed=4)
+    (found,) = model.generate([Trial(start, np.zeros(0, np.int64), budget=8)])
+    assert len(found.output) == 8 or found.ended
+    whole = np.concatenate([start, found.output])
+    (scores,) = model.score([Trial(whole, np.arange(20, len(whole)))])
+    assert scores.first_choice.all()
+
+
+def test_a_chat_template_stands_around_the_prompt(tmp_path):
+    from lengthbench.retrieval import frames
+
+    folder = tiny_models.build("llama", tmp_path / "chat")
+    path = folder / "tokenizer_config.json"
+    text = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}{% if add_generation_prompt %}<model>{% endif %}"
+    tiny_models.json.dump(tiny_models.json.loads(path.read_text()) | {"chat_template": text}, path.open("w"))
+    tokenizer = describe(str(folder), FLOAT32).load().tokenizer
+    assert tokenizer.chat() == ("<user>", "<model>")
+    assert frames.default(tokenizer, "generate") == "chat" and frames.default(tokenizer, "score") == "none"
+    frame = frames.frame("chat", tokenizer, None, 16)
+    assert (tokenizer.decode(frame.before), tokenizer.decode(frame.after)) == ("<user>", "<model>")
