@@ -36,7 +36,8 @@ def measure(request: Request, asked: Probe, events: Events | None = None) -> Out
         settings = dataclasses.asdict(request) | {"probe": dataclasses.asdict(asked)}  # type: ignore[call-overload]
         for place in ("out", "resume", "dry_run", "keep"):
             del settings[place]
-        folder = open_run(request.out, probe.command, [c.name for c in cards], settings, request.resume)
+        named = [m if isinstance(m, str) else type(m).__name__ for m in request.models]
+        folder = open_run(request.out, probe.command, named, settings, request.resume)
     try:
         texts = source.read(
             request.data, column=request.column, split=request.split, join=request.join, longest=probe.spans[-1]
@@ -91,7 +92,12 @@ class _Run:
 
     @property
     def summary(self) -> list[dict[str, Any]]:
-        return self.tables[self.probe.schemas[0].name]
+        return [row for name in self.summaries for row in self.tables[name]]
+
+    @property
+    def summaries(self) -> list[str]:
+        """Names of the tables whose statuses count: the probe's first, or what it says itself."""
+        return [schema.name for schema in getattr(self.probe, "summaries", self.probe.schemas[:1])]
 
     def documents(self, model: Model) -> list[Document]:
         """Tokens of the texts; kept as long as the next model has the same tokenizer."""
@@ -229,7 +235,7 @@ class _Measurement:
         }
         rows = work.rows(identity, results)
         for mark in self._found_on_loading(model):
-            for row in rows[run.probe.schemas[0].name]:
+            for row in (row for name in run.summaries for row in rows[name]):
                 row["detail"] = "; ".join(filter(None, (row["detail"], mark)))
         for row in rows.get("ppl", ()):
             row["detail"] = "; ".join(filter(None, (row["detail"], _factors(card, row["length"]))))

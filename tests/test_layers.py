@@ -8,11 +8,11 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1] / "lengthbench"
 LAYERS = [
     {"errors", "lengths", "trials", "memory", "files", "background"},
-    {"windows", "stats", "scheme", "registry", "rotary", "model", "tasks"},
-    {"plan", "schemes", "corpora", "probes", "retrieval", "request"},
+    {"windows", "stats", "scheme", "registry", "rotary", "model", "tasks", "positions"},
+    {"plan", "schemes", "corpora", "probes", "retrieval", "request", "suite"},
     {"models", "run"},
-    {"engine", "cost", "training", "plots"},
-    {"measure", "tabled", "api"},
+    {"engine", "cost", "training", "plots", "report", "check"},
+    {"measure", "tabled", "api", "timing", "speed"},
     {"cli", "__main__", "__init__"},
 ]
 """Lower layers first; a module imports from its own layer or a lower one."""
@@ -64,7 +64,7 @@ def test_schemes_do_not_know_each_other():
 
 
 def test_tables_and_figures_never_need_torch():
-    for folder in ("run", "plots", "probes", "corpora", "retrieval"):
+    for folder in ("run", "plots", "probes", "corpora", "retrieval", "check", "report"):
         for path in (ROOT / folder).glob("*.py"):
             assert not outside(path) & {"torch", "transformers"}, path
 
