@@ -5,7 +5,7 @@ torch and its kind are imported inside the commands, so that --help and a usage 
 
 import typer
 
-from lengthbench.cli import attribute, context, list_, ppl, train
+from lengthbench.cli import accept, attribute, check, context, list_, needle, ppl, report, run, show, speed, train
 
 app = typer.Typer(
     name="lengthbench",
@@ -19,8 +19,15 @@ app = typer.Typer(
 app.command("ppl")(ppl.ppl)
 app.command("attribute")(attribute.attribute)
 app.command("context")(context.context)
+app.command("needle")(needle.needle)
+app.command("speed")(speed.speed)
+app.command("run")(run.run)
 app.command("train")(train.train)
+app.command("check")(check.check)
+app.command("accept")(accept.accept)
+app.command("report")(report.report)
 app.command("list")(list_.list_)
+app.command("show")(show.show)
 
 
 @app.callback(invoke_without_command=True)
