@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from lengthbench import files, registry
-from lengthbench.errors import UserError
+from lengthbench.errors import OutOfMemory, UserError
 from lengthbench.model import LoadOptions
 from lengthbench.models import custom
 from lengthbench.scheme import Shape
@@ -117,6 +117,73 @@ def test_what_is_no_model_is_refused(tmp_path, function, said):
 def test_equal_logits_cost_the_logarithm_of_the_vocabulary(tmp_path, function):
     (tmp_path / "own.py").write_text(OWN)
     assert scores(tmp_path, function) == pytest.approx([math.log(256)] * 40, rel=1e-6)  # 256 bytes, not 300 columns
+
+
+WRONG = """
+import torch
+from lengthbench.errors import OutOfMemory
+
+class Short(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.positions = torch.nn.Embedding(32, 256)
+    def forward(self, tokens):
+        return self.positions(torch.arange(tokens.shape[1])[None])
+
+class Scorer:
+    def __init__(self, answer): self.answer = answer
+    def score(self, trials): return self.answer(trials)
+    def extra_bytes(self, n_fed, batch): return self.bytes_a_token * n_fed
+
+def forward(): return Short()
+def raises(): return Scorer(lambda trials: trials[0].tokenz)
+def empty(): return Scorer(lambda trials: [])
+def nothing(): return Scorer(lambda trials: None)
+def full():
+    def answer(trials): raise OutOfMemory("no room")
+    return Scorer(answer)
+"""
+
+
+@pytest.mark.parametrize("function, said", [
+    ("forward", "own.py, line 10: IndexError: index out of range in self; mend the file"),
+    ("raises", "own.py, line 18: AttributeError: 'Trial' object has no attribute 'tokenz'; mend the file"),
+    ("empty", "own.py: ValueError: score(trials) must return Scores for each trial, with a loss for each scored token"),
+    ("nothing", "own.py: TypeError: 'NoneType' object is not iterable"),
+])  # fmt: skip
+def test_a_mistake_while_it_scores(tmp_path, function, said):
+    (tmp_path / "own.py").write_text(WRONG)
+    with pytest.raises(UserError) as error:
+        scores(tmp_path, function)
+    assert said in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_mistake_in_its_estimate_of_memory_and_a_batch_that_is_too_big(tmp_path):
+    (tmp_path / "own.py").write_text(WRONG)
+    model = custom.describe(f"{tmp_path}/own.py:empty", LoadOptions()).load()
+    with pytest.raises(
+        UserError, match=r"own\.py, line 15: AttributeError: 'Scorer' .* 'bytes_a_token'; mend the file"
+    ):
+        model.extra_bytes(8, 1)
+    with pytest.raises(OutOfMemory, match="no room"):  # no mistake: the engine halves the batch
+        scores(tmp_path, "full")
+
+
+def test_a_mistake_while_it_measures_is_one_line(run, tmp_path):
+    (tmp_path / "own.py").write_text(WRONG)
+    (tmp_path / "book.txt").write_text("Night was dark. " * 200)
+    ran = run("ppl", "--model", "own.py:forward", "--data", "book.txt", "--lengths", "16..64", "--out", "r", "-q")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == "lengthbench: own.py, line 10: IndexError: index out of range in self; mend the file\n"
+
+
+def test_an_object_of_a_notebook_keeps_its_traceback():
+    class Broken:
+        def score(self, trials):
+            raise KeyError("a")
+
+    with pytest.raises(KeyError):
+        custom.card_of(Broken(), "Broken", LoadOptions()).load().score([])
 
 
 def scores(folder, function) -> list[float]:

@@ -111,6 +111,59 @@ except UserError as error:
     assert ran.stdout.count("\n") == 1
 
 
+def test_the_hubs_retries_are_not_told(tmp_path):
+    """503, and then a config.json that is no model: neither the wait nor a bar is on stderr."""
+    script = f"""
+import http.server, os, sys, threading
+asked = []
+class Hub(http.server.BaseHTTPRequestHandler):
+    def do_HEAD(self):
+        asked.append(1)
+        self.send_response(503 if len(asked) == 1 else 404)
+        self.send_header("X-Error-Code", "EntryNotFound"); self.end_headers()
+    do_GET = do_HEAD
+    def log_message(self, *args): pass
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+os.environ["HF_ENDPOINT"] = f"http://127.0.0.1:{{server.server_port}}"
+os.environ["HF_HUB_OFFLINE"] = "0"
+os.environ["HF_HOME"] = {str(tmp_path)!r}
+os.environ["NO_PROXY"] = os.environ["no_proxy"] = "127.0.0.1"
+from lengthbench.cli.app import app
+sys.argv = ["lengthbench", "ppl", "--model", "org/name", "-q"]
+try:
+    app()
+finally:
+    print(len(asked))
+"""
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+    said = "--model org/name: it has no config.json, so it is not a transformers model"
+    assert ran.stderr == f"lengthbench: {said}\n" and int(ran.stdout) > 1  # it did ask again
+
+
+def test_the_callers_own_settings_come_back():
+    import huggingface_hub.utils as hub
+    from transformers.utils import logging
+
+    from lengthbench.models.huggingface.quiet import quiet
+
+    def settings():
+        return (
+            logging.get_verbosity(),
+            hub.logging.get_verbosity(),
+            logging.is_progress_bar_enabled(),
+            hub.are_progress_bars_disabled(),
+        )
+
+    before = settings()
+    with quiet():
+        assert settings() == (50, 50, False, True)
+    assert settings() == before
+    with pytest.raises(KeyError), quiet():
+        raise KeyError
+    assert settings() == before
+
+
 def test_a_cached_hub_id_loads_offline_at_its_revision(tmp_path, monkeypatch, no_network):
     commit = "0123456789abcdef0123456789abcdef01234567"
     repo = tmp_path / "models--org--tiny"

@@ -2,8 +2,10 @@
 
 import csv
 import errno
+import gc
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -16,6 +18,7 @@ from conftest import read_csv
 from lengthbench.errors import UserError
 from lengthbench.run import folder as folders
 from lengthbench.run.journal import Journal
+from lengthbench.run.lock import Lock
 from lengthbench.run.table import VOLATILE
 
 BOOK = " ".join(f"Night {n} was dark and stormy." for n in range(260))
@@ -102,6 +105,98 @@ def test_only_what_is_missing_is_computed(run, tmp_path, monkeypatch):
 
 def batches(records) -> list[tuple[int, int]]:
     return [(record["model"], record["batch"]) for record in records if "batch" in record]
+
+
+@pytest.mark.slow
+def test_a_folder_that_another_process_works_on_is_refused(run, tmp_path, whole):
+    """By the process that has it; kill -9 leaves it free."""
+    (tmp_path / "book.txt").write_text(BOOK)
+    process = started(tmp_path)
+    said = f"lengthbench: r is in use by process {process.pid} on {platform.node()}; end that, or give another --out\n"
+    for more in (["--resume"], []):
+        ran = run(*ARGS, *more, "-q")
+        assert (ran.code, ran.err) == (2, said)
+    process.kill()
+    process.communicate()
+    assert (tmp_path / "r/.lock").exists()
+    assert run(*ARGS, "--resume").code == 0
+    names = [{str(p.relative_to(folder)) for p in folder.rglob("*")} for folder in (tmp_path / "r", whole)]
+    assert names[0] == names[1] and ".lock" not in names[0]
+
+
+@pytest.mark.slow
+def test_an_interrupted_run_leaves_no_lock(tmp_path):
+    (tmp_path / "book.txt").write_text(BOOK)
+    process = started(tmp_path)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert json.loads((tmp_path / "r/manifest.json").read_text())["status"] == "interrupted"
+    assert not (tmp_path / "r/.lock").exists()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_a_lock_is_held_by_one_and_ends_with_its_holder(tmp_path):
+    first = Lock(tmp_path)
+    with pytest.raises(UserError, match=f"in use by process {os.getpid()} on "):
+        Lock(tmp_path)
+    first.open()
+    assert not (tmp_path / ".lock").exists()
+    second = Lock(tmp_path)
+    first.open()  # again, which takes nothing from the next one
+    with pytest.raises(UserError, match="in use by process"):
+        Lock(tmp_path)
+    del second  # as if what held it had failed
+    gc.collect()
+    assert not (tmp_path / ".lock").exists()
+    (tmp_path / ".lock").write_text("1 on elsewhere\n")  # left by a kill -9
+    third = Lock(tmp_path)
+    assert (tmp_path / ".lock").read_text() == f"{os.getpid()} on {platform.node()}\n"
+    third.open()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_a_lock_that_was_taken_away_between_open_and_flock_is_no_lock(tmp_path, monkeypatch):
+    import fcntl
+
+    held = fcntl.flock
+    seen = []
+
+    def slow(file, how):
+        held(file, how)
+        if not seen:
+            (tmp_path / ".lock").unlink()
+        seen.append(file)
+
+    monkeypatch.setattr(fcntl, "flock", slow)
+    lock = Lock(tmp_path)
+    assert len(seen) == 2 and (tmp_path / ".lock").exists()
+    with pytest.raises(UserError, match="in use by process"):
+        Lock(tmp_path)
+    lock.open()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no flock")
+def test_a_disk_without_locks_keeps_nobody_out(tmp_path, monkeypatch):
+    import fcntl
+
+    def without(file, how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    locks = [Lock(tmp_path), Lock(tmp_path)]
+    for lock in locks:
+        lock.open()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_finished_run_stays_one_when_its_resume_is_refused(run, tmp_path):
+    (tmp_path / "book.txt").write_text(BOOK)
+    args = ["ppl", "--model", "oracle:uniform", "--data", "book.txt", "--lengths", 64, "--out", "r"]
+    assert run(*args).code == 0
+    before = {p.name for p in (tmp_path / "r").iterdir()}
+    (tmp_path / "book.txt").unlink()
+    assert "no such file" in run(*args, "--resume").err
+    assert {p.name for p in (tmp_path / "r").iterdir()} == before and "manifest.json" in before
 
 
 def test_changed_settings_never_reuse_rows(run, tmp_path):

@@ -99,6 +99,47 @@ def test_bad_input(run, book, args, message):
     assert ran.code == 2 and message in ran.err and len(ran.err.splitlines()) == 1
 
 
+LIMITED = (
+    "import resource, sys\nlimit = int(sys.argv.pop(1))\nresource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))\n"
+    "from lengthbench.cli.app import app\napp()"
+)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such limits")
+@pytest.mark.parametrize("tokens, file", [("1k", "model"), ("45k", "checkpoint")])
+def test_no_room_for_the_weights_is_one_line_and_leaves_nothing(book, tokens, file):
+    """Files up to 70,000 bytes; 256 x 64 embeddings and as much for the head are more."""
+    args = ["train", "--scheme", "none", "--tokens", tokens, *SMALL, "--width", "64", "--out", "t", "-q"]
+    ran = subprocess.run(
+        [sys.executable, "-c", LIMITED, "70000", *map(str, args)], cwd=book, capture_output=True, text=True
+    )
+    assert ran.returncode == 2 and ran.stdout == ""
+    assert ran.stderr.startswith(f"lengthbench: cannot write t/none/{file}.safetensors: File too large")
+    assert ran.stderr.endswith("; make room and go on with --resume\n") and ran.stderr.count("\n") == 1
+    assert not list((book / "t").iterdir())
+
+
+def test_weights_that_do_not_fit_leave_the_checkpoint_to_go_on_from(run, book, monkeypatch):
+    from safetensors import SafetensorError
+
+    from lengthbench.training import save
+
+    def full(tensors, path, metadata):
+        path.write_bytes(b"half")
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    args = ["train", "--scheme", "none", "--tokens", "15k", *SMALL, "--out", "t", "-q"]
+    with monkeypatch.context() as patched:
+        patched.setattr(save, "save_file", full)
+        ran = run(*args)
+    said = "cannot write t/none/model.safetensors: No space left on device (os error 28); make room and go on with --resume"
+    assert (ran.code, ran.err) == (2, f"lengthbench: {said}\n")
+    assert [p.name for p in (book / "t/none").iterdir()] == ["checkpoint.safetensors"]
+    assert run(*args, "--resume").code == 0
+    names = {p.name for p in (book / "t/none").iterdir()}
+    assert names == {"config.json", "loss.png", "model.safetensors", "training.json"}
+
+
 def test_a_checkpoint_of_another_recipe_is_refused(book, run):
     from lengthbench.errors import UserError
     from lengthbench.models.decoder import Decoder

@@ -57,4 +57,16 @@ def test_a_fall_is_not_called_use_of_context():
 def test_one_length_and_a_limit():
     only = [b for b in sums(2.0, 2.0) if b.cell.length == 256]
     text = sentence([change("x", 256, 256, CELLS, only, 0), change("y", 256, None, CELLS[:1], only, 0)])
-    assert text == f"X has no positions beyond 256; y has perplexity {math.exp(2 + 0.5 * 7 / 8):.4g} at 256 tokens."
+    assert text == f"x has no positions beyond 256; y has perplexity {math.exp(2 + 0.5 * 7 / 8):.4g} at 256 tokens."
+
+
+def test_a_name_keeps_its_letters_and_the_sentence_its_capital():
+    only = [b for b in sums(2.0, 2.0) if b.cell.length == 256]
+    alone = change("oracle:uniform", 256, None, CELLS[:1], only, 0)
+    assert sentence([alone]).startswith("oracle:uniform has perplexity ")
+    other = [Cell("nonoverlapping", 256, 256), Cell("nonoverlapping", 512, 512)]
+    half = [BlockSum(other[1], *list(vars(b).values())[1:]) if b.cell.length == 8192 else b for b in sums(2.0, 2.0)]
+    moved = [change("x", 256, None, CELLS, sums(2.0, 2.0), 0), change("y", 256, None, other, half, 0), alone]
+    text = sentence(moved)
+    assert text.startswith("From 256 to 8192 tokens perplexity ")
+    assert "; from 256 to 512 tokens perplexity " in text and "; oracle:uniform has perplexity " in text

@@ -6,9 +6,11 @@ torch and its kind are imported inside the commands, so that --help and a usage 
 import typer
 
 from lengthbench.cli import accept, attribute, check, context, list_, needle, ppl, report, run, show, speed, train
+from lengthbench.cli.guard import Shell
 
 app = typer.Typer(
     name="lengthbench",
+    cls=Shell,
     help="When a language model gets longer input than it was trained on, what really happens?",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

@@ -100,9 +100,18 @@ class Asked:
         finally:
             self.shown.end()
 
-    def tell(self, outcome: Outcome, tables: Sequence[str], show: Callable[[Any, dict[str, list[dict]]], None]) -> int:
-        """One JSON document of `tables`, or what `show(console, tables)` prints; the exit code."""
-        rows = outcome.tables[tables[0]]
+    def tell(
+        self,
+        outcome: Outcome,
+        tables: Sequence[str],
+        show: Callable[[Any, dict[str, list[dict]]], None],
+        n_summaries: int = 1,
+    ) -> int:
+        """One JSON document of `tables`, or what `show(console, tables)` prints; the exit code.
+
+        The cells of the first `n_summaries` tables are counted.
+        """
+        rows = [row for name in tables[:n_summaries] for row in outcome.tables[name]]
         if self.json:
             named = {name: _finite(outcome.tables[name]) for name in tables}
             run = str(outcome.folder) if outcome.folder else None

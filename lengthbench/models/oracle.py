@@ -7,11 +7,11 @@
     oracle:power:nats=3,exponent=0.1,window=W  3 min(context, W)^-0.1
     oracle:byte:a=3,b=2,c=9                    3 nats for the byte 'a', ...; other bytes cost nothing
     oracle:copy:distance=400,hit=0.5,miss=3    0.5 nats where the token that far back in the window is the same, else 3
+    oracle:recall:window=300,hit=0.1,miss=5    0.1 nats a byte if what is scored stands in the last 300 bytes, else 5
 
-    oracle:recall:window=300,hit=0.1,miss=5    0.1 nats a byte if what is scored stands in the last 300 bytes read, else 5
-
-They read bytes, and a byte that has more than half of the probability is their first choice. `train=N` sets the training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a
-window, `gib=N` claims that much memory for each token fed.
+They read bytes, and a byte that has more than half of the probability is their first choice. `train=N` sets the
+training length (256), `limit=N` a hard limit, `delay=S` sleeps S seconds a window, `gib=N` claims that much memory
+for each token fed.
 """
 
 import inspect
@@ -69,11 +69,6 @@ def _copy(distance: float, hit: float, miss: float) -> Loss:
     return loss
 
 
-COUNTS, AMOUNTS = ("train", "limit", "distance"), ("delay", "gib")
-SPECIAL = ("train", "limit", "delay", "gib")
-"""Keys that every kind takes."""
-
-
 def _recall(window: float, hit: float = 0.1, miss: float = 5.0) -> Loss:
     def loss(context: np.ndarray, trial: Trial) -> np.ndarray:
         first = int(trial.scored[0])
@@ -83,6 +78,9 @@ def _recall(window: float, hit: float = 0.1, miss: float = 5.0) -> Loss:
     return loss
 
 
+COUNTS, AMOUNTS = ("train", "limit", "distance"), ("delay", "gib")
+SPECIAL = ("train", "limit", "delay", "gib")
+"""Keys that every kind takes."""
 KINDS: dict[str, Callable[..., Loss]] = {
     "uniform": _uniform,
     "constant": _constant,

@@ -1,4 +1,7 @@
-"""A run folder: made and checked for writing before a model loads, one run each, resumed only by equal settings."""
+"""A run folder: made and checked for writing before a model loads, one run each, resumed only by equal settings.
+
+One process at a time has it, from `open_run` until `refuse` or `finish`.
+"""
 
 import datetime
 import hashlib
@@ -13,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from lengthbench.errors import UserError
+from lengthbench.run.lock import Lock
 from lengthbench.run.table import replace
 
 MANIFEST = "manifest.json"
@@ -27,8 +31,8 @@ PACKAGES = ("torch", "transformers", "tokenizers", "datasets", "numpy", "pandas"
 class RunFolder:
     """`path` with its manifest. `settings` is everything that decides the numbers."""
 
-    def __init__(self, path: Path, manifest: dict[str, Any]) -> None:
-        self.path, self.manifest = path, manifest
+    def __init__(self, path: Path, manifest: dict[str, Any], lock: Lock | None = None) -> None:
+        self.path, self.manifest, self.lock = path, manifest, lock
 
     @property
     def complete(self) -> bool:
@@ -42,13 +46,20 @@ class RunFolder:
 
     def refuse(self) -> None:
         """Nothing was measured: the folder may be used again, and goes if there is nothing else in it."""
-        if (self.path / JOURNAL).exists():
-            return
-        (self.path / MANIFEST).unlink(missing_ok=True)
-        release(self.path)
+        empty = not self.complete and not (self.path / JOURNAL).exists()
+        if empty:
+            (self.path / MANIFEST).unlink(missing_ok=True)
+        self._unlock()
+        if empty:
+            release(self.path)
 
     def finish(self, status: str, **fields: Any) -> None:
         self.update(status=status, end=now(), **fields)
+        self._unlock()
+
+    def _unlock(self) -> None:
+        if self.lock:
+            self.lock.open()
 
 
 def open_run(out: str | None, command: str, models: list[str], settings: dict, resume: bool) -> RunFolder:
@@ -63,10 +74,16 @@ def open_run(out: str | None, command: str, models: list[str], settings: dict, r
         return _resume(_find(out, settings), settings)
     path = Path("results") / f"{_stamp()}-{command}-{slug('+'.join(models))}" if out is None else named(out)
     claim(path)
+    lock = Lock(path)
     if (path / MANIFEST).exists():
+        lock.open()
         raise UserError(f"--out {path} already holds a run; go on with it by --resume, or give another folder")
-    run = RunFolder(path, {"status": "running", "command": command, "settings": settings, "start": now()})
-    run.update(argv=masked(sys.argv[1:]), environment=environment())
+    run = RunFolder(path, {"status": "running", "command": command, "settings": settings, "start": now()}, lock)
+    try:
+        run.update(argv=masked(sys.argv[1:]), environment=environment())
+    except UserError:
+        run.refuse()
+        raise
     return run
 
 
@@ -179,7 +196,8 @@ def _resume(path: Path, settings: dict) -> RunFolder:
             f"--resume {path}: {', '.join(changed)} changed ({name} was {manifest['settings'].get(name)}, "
             f"is {settings.get(name)}); old rows are never reused, give another --out"
         )
-    return RunFolder(path, manifest)
+    lock = Lock(path)
+    return RunFolder(path, read_manifest(path), lock)  # again: until now another one may have written it
 
 
 def read_manifest(path: Path) -> dict[str, Any]:

@@ -1,12 +1,14 @@
 """A training checkpoint: weights and optimizer state as safetensors, progress in its header, replaced at once."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from lengthbench.errors import UserError
@@ -27,8 +29,22 @@ def save(folder: Path, recipe: Recipe, model: Decoder, optimizer: torch.optim.Op
             tensors[f"{moment}.{name}"] = optimizer.state[p][moment]
     header = {"recipe": json.dumps(recipe.as_dict()), "progress": json.dumps(asdict(progress))}
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(tensors, folder / f"{NAME}.part", metadata=header)
-    (folder / f"{NAME}.part").replace(folder / NAME)
+    with whole(folder / NAME) as part:
+        save_file(tensors, part, metadata=header)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """A place to write to that becomes `path` at the end; without room for it nothing of it stays."""
+    part = path.with_name(f"{path.name}.part")
+    try:
+        yield part
+        part.replace(path)
+    except (OSError, SafetensorError) as error:
+        with suppress(OSError):
+            part.unlink()
+        why = getattr(error, "strerror", None) or str(error).rpartition("I/O error: ")[2]
+        raise UserError(f"cannot write {path}: {why}; make room and go on with --resume") from None
 
 
 def load(folder: Path, recipe: Recipe, model: Decoder, optimizer: torch.optim.Optimizer) -> "Progress | None":

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
+from lengthbench.errors import UserError
 from lengthbench.models.decoder import Decoder
 from lengthbench.models.reference import MODEL_TYPE
 from lengthbench.run.folder import environment
@@ -16,6 +17,9 @@ from lengthbench.run.table import replace
 from lengthbench.training import checkpoint
 from lengthbench.training.loop import Progress
 from lengthbench.training.recipe import Recipe
+
+WEIGHTS, PICTURE = "model.safetensors", "loss.png"
+BESIDE = ("config.json", "training.json", "tokenizer.json", PICTURE)
 
 
 def save(
@@ -32,13 +36,30 @@ def save(
     `data`: name and hash of the text; `tokenizer`: its file, None for bytes; `dtype` of the stored weights.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    kind = getattr(torch, dtype)
-    tensors = {name: p.detach().to(kind).contiguous() for name, p in model.named_parameters()}
-    save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
+    try:
+        _describe(folder, model, recipe, progress, data, tokenizer)
+        kind = getattr(torch, dtype)
+        tensors = {name: p.detach().to(kind).contiguous() for name, p in model.named_parameters()}
+        # Last: where they are, the training is done.
+        with checkpoint.whole(folder / WEIGHTS) as part:
+            save_file(tensors, part, metadata={"format": "pt"})
+    except UserError:
+        for name in BESIDE:
+            (folder / name).unlink(missing_ok=True)
+        raise
+    for name in (checkpoint.NAME, f"{checkpoint.NAME}.part"):  # the latter from a kill -9
+        (folder / name).unlink(missing_ok=True)
+
+
+def _describe(
+    folder: Path, model: Decoder, recipe: Recipe, progress: Progress, data: dict[str, Any], tokenizer: Path | None
+) -> None:
+    """Everything but the weights."""
     name = "bytes"
     if tokenizer:
         name = "tokenizer.json"
-        shutil.copyfile(tokenizer, folder / name)
+        with checkpoint.whole(folder / name) as part:
+            shutil.copyfile(tokenizer, part)
     _write(folder / "config.json", {"model_type": MODEL_TYPE, "tokenizer": name, **asdict(model.config)})
     _write(
         folder / "training.json",
@@ -55,7 +76,6 @@ def save(
         },
     )
     draw(folder, progress)
-    (folder / checkpoint.NAME).unlink(missing_ok=True)
 
 
 def draw(folder: Path, progress: Progress) -> None:
@@ -73,7 +93,8 @@ def draw(folder: Path, progress: Progress) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_ylim(bottom=0)
     axes.legend(frameon=False)
-    figure.savefig(folder / "loss.png", dpi=120, metadata={"Software": None})
+    with checkpoint.whole(folder / PICTURE) as part:
+        figure.savefig(part, format="png", dpi=120, metadata={"Software": None})
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:
