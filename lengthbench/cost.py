@@ -1,7 +1,8 @@
-"""What a plan will cost, before it is spent: tokens to feed exactly, seconds by two short timed passes.
+"""What a plan will cost, before it is spent: tokens to feed exactly, seconds by three short timed passes.
 
-seconds(n) = a n + b n^2 for a window of n tokens      a: everything linear, b: attention
-seconds(n) - seconds(s) for one that goes on behind s tokens it shares with another
+    seconds = a n + b n^2 + c k      n tokens fed, k of them scored      a: all that is linear, b: attention, c: the head
+
+and for a window that goes on behind s tokens it shares with another, a (n - s) + b (n^2 - s^2) + c k.
 """
 
 import time
@@ -32,20 +33,23 @@ def estimate(model: Model, plan: Plan, batch_tokens: int) -> float | None:
         return None
     if longest.budget:
         return None  # a generated token costs as much as many read ones, and nothing says how many come
+    scored = sum(len(t.scored) for t in passes)
     short = _cut(longest, SHORT)
-    many = [short] * max(1, min(batch_tokens // short.n_fed, len(passes)))
+    many = max(1, min(batch_tokens // short.n_fed, len(passes)))
     try:
-        each = _seconds(model, many) / len(many)
+        every = _seconds(model, [short] * many) / many
+        one = _seconds(model, [replace(short, scored=short.scored[-1:])] * many) / many
+        head = max(0.0, every - one) / max(1, len(short.scored) - 1)
         if longest.n_fed <= LONG / 2 or fed < WORTH_IT * LONG:
-            return float(each / short.n_fed * fed)
+            return float(one / short.n_fed * fed + head * scored)
         long = _cut(longest, LONG)
-        slow = _seconds(model, [long])
+        slow = _seconds(model, [replace(long, scored=long.scored[-1:])])
     except OutOfMemory:
         return None
     n, m = short.n_fed, long.n_fed
-    b = max(0.0, (slow / m - each / n) / (m - n))
-    a = each / n - b * n
-    return float(a * fed + b * (lengths**2 - kept**2).sum())
+    b = max(0.0, (slow / m - one / n) / (m - n))
+    a = one / n - b * n
+    return float(a * fed + b * (lengths**2 - kept**2).sum() + head * scored)
 
 
 def _cut(trial: Trial, n_fed: int) -> Trial:

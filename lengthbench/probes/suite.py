@@ -12,7 +12,7 @@ that would give different numbers under one key of a table are refused before an
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from lengthbench.errors import UserError
@@ -150,31 +150,35 @@ def _one(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def _check_agreement(parts: Sequence[Part], works: Sequence[Any]) -> None:
-    """Whether windows whose sums go under one key are the very same in all parts that have them."""
-    seen: dict[tuple, tuple[Part, Counter]] = {}
+    """Whether what goes under one key is the same in all parts that have it: windows, and options of what they say."""
+    windows: dict[tuple, tuple[Part, Counter]] = {}
+    options: dict[tuple, tuple[Part, dict[str, Any]]] = {}
     for part, work in zip(parts, works, strict=True):
-        for key, windows in _windows(part, work.trials).items():
-            other, before = seen.setdefault(key, (part, windows))
-            if windows == before:
-                continue
-            if isinstance(key[0], tuple):
+        for key, own in _windows(part, work.trials).items():
+            other, before = windows.setdefault(key, (part, own))
+            if before != own:
+                raise UserError(f"{other.name} and {part.name} {_difference(key, before, own)}, or make two suites")
+        for key, own in _options(part, work).items():
+            other, before = options.setdefault(key, (part, own))
+            if before != own:
+                names = ", ".join(name for name in own if own[name] != before[name])
                 raise UserError(
-                    f"{other.name} and {part.name} ask {_named(key[0])} in different trials; make them the same, or "
-                    "two suites"
+                    f"{other.name} and {part.name} have different values of {names} at length {key[1]}, but its rows "
+                    "stand once in a table; make them equal, or make two suites"
                 )
-            counts = [sum(n * size for (size, *_), n in found.items()) for found in (before, windows)]
-            raise UserError(
-                f"{other.name} and {part.name} score different targets at length {key[1]} ({key[0]}: {counts[0]:,} and "
-                f"{counts[1]:,}), but its row stands once in a table; give both the same largest length and max_tokens, "
-                "or make two suites"
-            )
 
 
 def _windows(part: Part, trials: Sequence[Trial]) -> dict[tuple, Counter]:
-    """Key of a row -> its windows: targets, tokens and what is scored of them."""
+    """Key of a row -> its windows: how many targets, which tokens, what of them is scored."""
     found: dict[tuple, Counter] = {}
     for trial in trials:
-        window = len(trial.scored), trial.start, hash(trial.tokens.tobytes()), hash(trial.scored.tobytes())
+        window = (
+            len(trial.scored),
+            trial.start,
+            trial.budget,
+            hash(trial.tokens.tobytes()),
+            hash(trial.scored.tobytes()),
+        )
         found.setdefault(_row(part, trial.key), Counter())[window] += 1
     return found
 
@@ -184,12 +188,25 @@ def _row(part: Part, key: Any) -> tuple:
     if isinstance(key, Place):
         cell = key.cell
         return cell.protocol, cell.length, cell.stride, "full" if cell.condition == "base" else cell.condition
-    return (key.task, key.length, key.position), part.probe.mode
+    return f"{key.task} ({part.probe.mode})", key.length, key.position
 
 
-def _named(place: tuple) -> str:
-    task, length, position = place
-    return f"{task} at length {length}, {position}," if length else f"{task} without a haystack"
+def _options(part: Part, work: Any) -> dict[tuple, dict[str, Any]]:
+    """Key of rows that every option decides -> the options: what a model's attribution or ladder says of a length."""
+    chosen = {name: v for name, v in asdict(part.probe).items() if name not in ("lengths", "bases", "defaulted")}
+    if part.probe.command == "attribute":
+        return {("attribute", length, work.base): chosen for length in work.lengths}
+    return {("context", part.probe.lengths[0], work.stride): chosen} if part.probe.command == "context" else {}
+
+
+def _difference(key: tuple, before: Counter, own: Counter) -> str:
+    if len(key) == 3:
+        return f"ask {key[0]} at length {key[1]}, {key[2]}, in different trials; give both the same options"
+    counts = [sum(n * size for (size, *_), n in found.items()) for found in (before, own)]
+    return (
+        f"feed different windows at length {key[1]}, {key[0]} (for {counts[0]:,} and {counts[1]:,} targets), but its "
+        "row stands once in a table; give both the same largest length, max_tokens and base"
+    )
 
 
 def _facts(work: Any) -> dict[str, Any]:
