@@ -15,6 +15,20 @@ from lengthbench.retrieval.template import fill, variables
 
 def filler(item: Item, tokenizer: Tokenizer, number: int, size: int) -> np.ndarray:
     """(size,) tokens: whole sentences of the task's filler where they fit, else whole words."""
+    key = (tokenizer.sha256, repr(item.task), item.seed, item.trial, item.redraws, number, size)
+    if key not in _MADE:
+        if len(_MADE) >= KEPT:
+            _MADE.clear()
+        _MADE[key] = _filler(item, tokenizer, number, size)
+    return _MADE[key]
+
+
+_MADE: dict[tuple, np.ndarray] = {}
+KEPT = 4096
+"""Fillers remembered: the same stands in at every depth and length of a trial."""
+
+
+def _filler(item: Item, tokenizer: Tokenizer, number: int, size: int) -> np.ndarray:
     stream = item.stream(f"filler/{number}")
     if not size:
         return NONE
