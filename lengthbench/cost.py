@@ -1,6 +1,6 @@
 """What a plan will cost, before it is spent: tokens to feed exactly, seconds by three short timed passes.
 
-    seconds = a n + b n^2 + c k      n tokens fed, k of them scored      a: all that is linear, b: attention, c: the head
+    seconds = a n + b n^2 + c k      n tokens fed, k of them scored      a: what is linear, b: attention, c: the head
 
 and for a window that goes on behind s tokens it shares with another, a (n - s) + b (n^2 - s^2) + c k.
 """

@@ -4,8 +4,8 @@
     batch_tokens = 2048                 device, train_length, batch_tokens and seed what their options take
 
     [[probe]]
-    kind = "ppl"                        ppl | attribute | context | needle; the other keys are the command's options
-    lengths = "256..4096"
+    kind = "ppl"                        ppl | attribute | context | needle | speed; the other keys are the command's
+    lengths = "256..4096"               options
 
 Names of files in it are read as on the command line: from the folder where the command runs. What lets foreign code
 run is not for a file to say: --allow-pickle and --allow-remote-code are options only.
@@ -54,6 +54,9 @@ PROBES: dict[str, dict[str, tuple[type, ...]]] = {
     },
 }  # fmt: skip
 """Kind -> its keys; each is the option of that name."""
+SPEED: dict[str, tuple[type, ...]] = {"lengths": LENGTHS, "phase": WORDS, "rounds": WHOLE, "relative_to": TEXT}
+"""Keys of speed, which is no probe: it times models side by side and scores nothing."""
+KINDS = (*PROBES, "speed")
 MAKE: dict[str, Callable[..., Any]] = {
     "ppl": Perplexity, "attribute": Attribution, "context": ContextLadder, "needle": Needle,
 }  # fmt: skip
@@ -69,6 +72,8 @@ class Asked:
     probe: Suite
     settings: Mapping[str, Any] = field(default_factory=dict)
     """Its own keys but for the probes: models and schemes as tuples, the others as they stand there."""
+    speed: Mapping[str, Any] | None = None
+    """Fields of `speed.Speed`, where speed is asked for, too."""
 
 
 def names() -> dict[str, str]:
@@ -98,9 +103,23 @@ def read(name_or_path: str) -> Asked:
             settings[key] = _words(f"{where}: {key}", settings[key], split=False)
     entries = table.get("probe")
     if not entries:
-        raise UserError(f"{where}: it has no [[probe]]; each has a kind, one of {', '.join(PROBES)}")
-    parts = tuple(_part(where, number, entry) for number, entry in enumerate(entries, 1))
-    return Asked(path.stem, Suite(parts), settings)
+        raise UserError(f"{where}: it has no [[probe]]; each has a kind, one of {', '.join(KINDS)}")
+    numbered = list(enumerate(entries, 1))
+    timed = [(number, entry) for number, entry in numbered if isinstance(entry, dict) and entry.get("kind") == "speed"]
+    parts = tuple(_part(where, number, entry) for number, entry in numbered if (number, entry) not in timed)
+    if len(timed) > 1 or not parts:
+        raise UserError(f"{where}: speed stands in it once at most, beside other probes; alone it is lengthbench speed")
+    return Asked(path.stem, Suite(parts), settings, _speed(where, *timed[0]) if timed else None)
+
+
+def _speed(where: str, number: int, entry: dict[str, Any]) -> dict[str, Any]:
+    """Fields of `speed.Speed`."""
+    here = f"{where}: probe {number} (speed)"
+    options = {key: value for key, value in entry.items() if key != "kind"}
+    _check(here, options, SPEED)
+    if "phase" in options:
+        options["phases"] = _words(f"{here}: phase", options.pop("phase"), split=True)
+    return {key: _value(key, value) for key, value in options.items()}
 
 
 def _part(where: str, number: int, entry: Any) -> Part:
@@ -108,7 +127,7 @@ def _part(where: str, number: int, entry: Any) -> Part:
     kind = entry.get("kind") if isinstance(entry, dict) else None
     if not isinstance(kind, str) or kind not in PROBES:
         said = "no kind" if kind is None else f"kind = {kind!r}"
-        raise UserError(f"{here}: {said}; its kind is one of {', '.join(PROBES)}")
+        raise UserError(f"{here}: {said}; its kind is one of {', '.join(KINDS)}")
     name = f"probe {number} ({kind})"
     options: dict[str, Any] = {key: value for key, value in entry.items() if key != "kind"}
     _check(f"{where}: {name}", options, PROBES[kind])

@@ -255,7 +255,7 @@ def tokens_of(n: int, seed: int) -> np.ndarray:
 
 def test_text_is_generated_greedily(checkpoint):
     """Each token is the first choice behind what stands there: told apart by one whole pass over the output."""
-    name, _, _, model = checkpoint
+    model = checkpoint[3]
     start = tokens_of(20, seed=4)
     (found,) = model.generate([Trial(start, np.zeros(0, np.int64), budget=8)])
     assert len(found.output) == 8 or found.ended

@@ -272,3 +272,9 @@ def test_longrope_says_which_factors_a_length_runs_with(run, tmp_path):
         "short factors",
         "long factors",
     ]
+
+
+def test_an_executor_that_there_is_not_is_refused(run):
+    assert run("ppl", "-m", "oracle:constant:nats=1", "--lengths", "64", "--executor", "local", "--dry-run").code == 0
+    ran = run("ppl", "-m", "oracle:constant:nats=1", "--lengths", "64", "--executor", "ray")
+    assert ran.code == 2 and "--executor ray: passes run on this machine only" in ran.err

@@ -358,3 +358,30 @@ def test_the_template_runs_on_a_tiny_checkpoint(run, tmp_path, one_thread):
     folder = tiny_models.build("llama", tmp_path / "tiny")
     ran = run("run", "checkpoint", "--model", folder, "--dry-run")
     assert ran.code == 0 and "tokens to feed" in ran.err, ran.err
+
+
+def test_speed_beside_other_probes(run, tmp_path):
+    Path("s.toml").write_text(
+        'models = ["oracle:constant:nats=1", "oracle:constant:nats=2"]\n'
+        '[[probe]]\nkind = "ppl"\nlengths = "64,128"\nmax_tokens = 1024\n'
+        '[[probe]]\nkind = "speed"\nlengths = "64"\nrounds = 2\nphase = "score"\n'
+    )
+    ran = run("run", "s.toml", "--out", "r")
+    assert ran.code == 0, ran.err
+    rows = read_csv(tmp_path / "r" / "speed.csv")
+    assert [(r["model"], r["length"], r["phase"], r["status"]) for r in rows] == [
+        (f"oracle:constant:nats={n}", "64", "score", "ok") for n in (1, 2)
+    ]
+    assert len(read_csv(tmp_path / "r" / "ppl.csv")) == 4 and "speed relative to" in ran.out
+    assert run("run", "s.toml", "--out", "dry", "--dry-run").code == 0 and not (tmp_path / "dry").exists()
+
+
+@pytest.mark.parametrize("text, message", [
+    ('[[probe]]\nkind = "speed"\n', "alone it is lengthbench speed"),
+    ('[[probe]]\nkind = "ppl"\n[[probe]]\nkind = "speed"\nround = 2\n', "unknown key 'round'; the keys are: lengths, phase, rounds"),
+    ('[[probe]]\nkind = "ppl"\n[[probe]]\nkind = "speed"\n[[probe]]\nkind = "speed"\n', "once at most"),
+])  # fmt: skip
+def test_speed_that_cannot_be_asked(run, text, message):
+    Path("s.toml").write_text('models = ["oracle:constant:nats=1"]\n' + text)
+    ran = run("run", "s.toml")
+    assert ran.code == 2 and message in ran.err

@@ -50,6 +50,7 @@ def _after(
     json_: o.Json = False,
     quiet: o.Quiet = False,
     verbose: o.Verbose = False,
+    executor: o.Executor = "local",
 ) -> None: ...
 
 
@@ -72,7 +73,13 @@ def measuring(command: Callable[..., int]) -> Callable[..., int]:
 class Asked:
     """The shared options as given."""
 
-    def __init__(self, *, strict: bool, json_: bool, quiet: bool, verbose: bool, **given: Any) -> None:
+    def __init__(
+        self, *, strict: bool, json_: bool, quiet: bool, verbose: bool, executor: str = "local", **given: Any
+    ) -> None:
+        if executor != "local":
+            raise errors.UserError(
+                f"--executor {executor}: passes run on this machine only; use local, or leave it out"
+            )
         self.strict, self.json, self.quiet, self.verbose = strict, json_, quiet, verbose
         names = ("dtype", "device", "train_length", "allow_pickle", "allow_remote_code", "allow_missing")
         load = LoadOptions(**{name: given.pop(name) for name in names})

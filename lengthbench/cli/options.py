@@ -40,6 +40,7 @@ Resume = Annotated[bool, Option("--resume", help="Go on with an interrupted run;
 Json = Annotated[bool, Option("--json", help="One JSON document on stdout.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="No progress, no notes.")]
 Verbose = Annotated[bool, Option("--verbose", "-v", help="Say also how each model is run and what its plan saves.")]
+Executor = Annotated[str, Option(help="Where passes run: local.")]
 Strict = Annotated[bool, Option("--strict", help="Exit 3 if some cell is not ok.")]
 TrainLength = Annotated[int | None, Option("--train-length", help="Overrides the training length the model states.")]
 AllowPickle = Annotated[

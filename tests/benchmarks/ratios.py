@@ -6,8 +6,10 @@ one process on the same tokens, alternating, medians of the ratios. Both must gi
     loop      the loop of transformers' guide: one window at a time, labels, full logits
     lm-eval   loglikelihood_rolling of lm-evaluation-harness, if it is installed
     bias      attention with its H x L x L bias made, against the strided one
+    needle    a prompt for each depth and answer, against windows that go on where they part
 """
 
+import functools
 import statistics
 import sys
 import tempfile
@@ -28,6 +30,7 @@ from lengthbench.models.attention import attend
 from lengthbench.models.huggingface.describe import describe
 from lengthbench.models.loss import Head, score_rows
 from lengthbench.probes import blocks, perplexity
+from lengthbench.trials import Trial
 
 PAIRS = 3
 SWEEP = (128, 256, 512, 1024, 2048, 4096)
@@ -94,9 +97,9 @@ def loop(
     return np.concatenate(out)
 
 
-def compare(title: str, one: Callable[[], np.ndarray], other: Callable[[], np.ndarray]) -> None:
+def compare(title: str, one: Callable[[], np.ndarray], other: Callable[[], np.ndarray], pairs: int = PAIRS) -> None:
     ratios = []
-    for _ in range(PAIRS):
+    for _ in range(pairs):
         began = time.perf_counter()
         found = one()
         middle = time.perf_counter()
@@ -106,30 +109,53 @@ def compare(title: str, one: Callable[[], np.ndarray], other: Callable[[], np.nd
     print(f"{title:58} x {statistics.median(ratios):.2f}  ({min(ratios):.2f} .. {max(ratios):.2f})", flush=True)
 
 
-def windows() -> None:
-    for name in shapes():
-        model = load(name)
-        n = 4 * 1024 if name != "bloom" else 2 * 1024
-        tokens = tokens_for(model, n + 1)
-        compare(
-            f"{name}: nonoverlapping L=1024, loop / ours",
-            lambda m=model, t=tokens: ours(m, t, (1024,), "nonoverlapping", None),
-            lambda m=model, t=tokens: loop(m, t, (1024,), None),
-        )
-        # The middle block of three: no window is clipped by the start, so none is a prefix of another.
-        tokens = tokens_for(model, 3 * 1024 + 1)
-        compare(
-            f"{name}: sliding L=1024 S=64, loop / ours",
-            lambda m=model, t=tokens: ours(m, t, (1024,), "sliding", 64, 1024),
-            lambda m=model, t=tokens: loop(m, t, (1024,), 64, 1025, 2048),
-        )
-        if name == "gpt2":
-            tokens = tokens_for(model, 4096 + 1)
-            compare(
-                "gpt2: sweep 128..4096, loop at each length / ours",
-                lambda m=model, t=tokens: ours(m, t, SWEEP, "nonoverlapping", None),
-                lambda m=model, t=tokens: loop(m, t, SWEEP, None),
-            )
+def windows(name: str) -> None:
+    model = load(name)
+    n = 4 * 1024 if name != "bloom" else 2 * 1024
+    tokens = tokens_for(model, n + 1)
+    compare(
+        f"{name}: nonoverlapping L=1024, loop / ours",
+        lambda: ours(model, tokens, (1024,), "nonoverlapping", None),
+        lambda: loop(model, tokens, (1024,), None),
+    )
+    # The middle block of three: no window is clipped by the start, so none is a prefix of another.
+    three = tokens_for(model, 3 * 1024 + 1)
+    compare(
+        f"{name}: sliding L=1024 S=64, loop / ours",
+        lambda: ours(model, three, (1024,), "sliding", 64, 1024),
+        lambda: loop(model, three, (1024,), 64, 1025, 2048),
+    )
+
+
+def sweep() -> None:
+    model = load("gpt2")
+    tokens = tokens_for(model, 4096 + 1)
+    compare(
+        "gpt2: sweep 128..4096, loop at each length / ours",
+        lambda: ours(model, tokens, SWEEP, "nonoverlapping", None),
+        lambda: loop(model, tokens, SWEEP, None),
+    )
+
+
+def needle() -> None:
+    """One haystack of 1024 tokens, evidence at 11 depths, 5 answers: each prompt whole, against a chain."""
+    model = load("llama")
+    tokens = tokens_for(model, 1100)
+    hay, evidence, question, answers = tokens[:990], tokens[990:1010], tokens[1010:1022], tokens[1030:1040]
+    trials = []
+    for depth in np.linspace(0, len(hay), 11).astype(int):
+        for k in range(5):
+            parts = [hay[:depth], evidence, hay[depth:], question, answers[2 * k : 2 * k + 2]]
+            whole = np.concatenate(parts)
+            trials.append(Trial(whole, np.arange(len(whole) - 2, len(whole))))
+
+    def measured(chains: bool) -> np.ndarray:
+        made = plan.make(trials, True, 2048, chains)
+        found = {r.trial: r.scores for _, results in engine.run(model, trials, made) for r in results}
+        return np.concatenate([found[n].nll for n in range(len(trials))])
+
+    assert model.chains
+    compare("llama: 11 depths x 5 answers, whole prompts / chained", lambda: measured(True), lambda: measured(False), 1)
 
 
 def lm_eval() -> None:
@@ -204,7 +230,10 @@ def bias() -> None:
     print(f"{'   extra memory, strided / made':58} x {peaks['ours'] / peaks['made']:.4f}")
 
 
-PARTS = {"windows": windows, "lm-eval": lm_eval, "memory": memory, "bias": bias}
+PARTS = {
+    **{name: functools.partial(windows, name) for name in ("gpt2", "llama", "bloom")},
+    "sweep": sweep, "needle": needle, "lm-eval": lm_eval, "memory": memory, "bias": bias,
+}  # fmt: skip
 
 if __name__ == "__main__":
     for part in sys.argv[1:] or PARTS:
