@@ -45,7 +45,14 @@ def test_the_main_job(run, tmp_path):
 
 SMALLER = {
     "lengthbench attribute": ("--model", "reference:alibi", "--lengths", "256,512", "--max-tokens", "4096"),
-    "lengthbench needle --positions start,middle,end": ("--model", "reference:alibi", "--lengths", "256", "--trials", "5"),
+    "lengthbench needle --positions start,middle,end": (
+        "--model",
+        "reference:alibi",
+        "--lengths",
+        "256",
+        "--trials",
+        "5",
+    ),
     "lengthbench run family --out my-run": ("--model", "reference:alibi"),
 }
 """Commands that measure all six models for a minute or more: the tests ask them for less."""
