@@ -38,7 +38,7 @@ def run(
     """Run a suite: what it asks of ppl, attribute, context and needle, over the same models and text, in one folder.
 
     Windows that two probes want are fed once. Options given here win over what the file says. Speed comes first, and
-    anew with --resume: rounds of different sessions do not compare.
+    anew with --resume: rounds taken at different times do not compare.
     """
     from lengthbench import suite as suites
     from lengthbench.errors import UserError
