@@ -391,3 +391,28 @@ def test_cut_scores_every_target_once_within_its_window(length, base, stride, st
         assert fed <= base and w.begin // length == (w.first - 1) // length, "inside the long window"
         context = (w.first - 1) % length
         assert fed == base or context < base
+
+
+def test_a_base_beyond_a_models_limit_is_unsupported_and_not_fed():
+    frame = lengthbench.attribute(
+        ["oracle:constant:nats=1,limit=256", "oracle:constant:nats=2"], "512,1024", 512, max_tokens=8192
+    )
+    assert set(frame[frame.model.str.contains("limit")].status) == {"unsupported"}
+    assert set(frame[~frame.model.str.contains("limit")].status) == {"ok"}
+
+
+def test_losses_that_are_not_finite_leave_no_numbers(tmp_path):
+    """One window of 1024 in the true text gives NaN: full at 1024 has no number, what does not need it has."""
+    spoiled = []
+
+    def loss(trial):
+        if trial.n_fed == 1024 and not spoiled:
+            spoiled.append(trial.tokens.tobytes())
+        bad = trial.n_fed == 1024 and trial.tokens.tobytes() == spoiled[0]
+        return np.where(np.arange(len(trial.scored)) == 5, np.nan if bad else 1.0, 1.0)
+
+    frame = lengthbench.attribute(Stub(loss, False), "256,512,1024", max_tokens=8192, out=str(tmp_path / "r"))
+    own = frame[frame.length == 1024].set_index("component")
+    assert own.status["total"] == own.status["beyond_base"] == "nonfinite" and own.status["early_token"] == "ok"
+    assert math.isnan(own.nats["total"]) and own.verdict.isna().all()
+    assert set(frame[frame.length == 512].status) == {"ok"}

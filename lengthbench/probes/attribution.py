@@ -141,7 +141,8 @@ class Work:
             raise UserError(f"--lengths {asked.lengths[0]}: attribution compares lengths, give two or more")
         self.missing = {n: why for n in self.lengths if (why := self._missing(n))}
         self.trials: list[Trial] = []
-        self._add(Cell("nonoverlapping", self.base, self.base, "base"))
+        if card.limit is None or self.base <= card.limit:
+            self._add(Cell("nonoverlapping", self.base, self.base, "base"))
         for length in self.lengths:
             if length not in self.missing:
                 self._add_length(length)

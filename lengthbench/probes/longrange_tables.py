@@ -46,21 +46,20 @@ def tokens(work: "Work", results: dict[int, dict[str, Any]], length: int) -> lis
     cut, swap, full = (targets.losses_of(work.trials, results, cell) for cell in cells)
     gains = []
     for key in swap.keys() & full.keys() & cut.keys():
-        at, nll = swap[key]
-        for i, target in enumerate(at.tolist()):
-            if (gain := float(nll[i] - full[key][1][i])) > 0:
-                gains.append((gain, (*key, target, i)))
+        sides = [dict(zip(at.tolist(), nll.tolist(), strict=True)) for at, nll in (cut[key], swap[key], full[key])]
+        for target in sides[0].keys() & sides[1].keys() & sides[2].keys():
+            losses = tuple(side[target] for side in sides)
+            if losses[1] > losses[2]:
+                gains.append((losses[1] - losses[2], (*key, target, losses)))
     rows = []
-    for rank, (gain, (document, block, target, i)) in enumerate(longrange.largest(gains, work.asked.top), 1):
+    for rank, (gain, (document, _, target, losses)) in enumerate(longrange.largest(gains, work.asked.top), 1):
         text = work.subject.documents[document].tokens
         decode = work.subject.tokenizer.decode
         rows.append(
             {
                 "rank": rank,
                 "gain": gain,
-                "cut_nll": float(cut[document, block][1][i]),
-                "swap_nll": float(swap[document, block][1][i]),
-                "full_nll": float(full[document, block][1][i]),
+                **dict(zip(("cut_nll", "swap_nll", "full_nll"), losses, strict=True)),
                 "doc": work.subject.documents[document].name,
                 "target": target,
                 "before": _line(decode(text[max(0, target - BEFORE) : target])),
