@@ -2,6 +2,7 @@
 
 import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -264,7 +265,6 @@ def test_if_no_length_is_beyond_the_training_length_the_smallest_is_the_base(run
 
 
 def read_csv_of(path):
-    from pathlib import Path
 
     return read_csv(Path(path))
 
@@ -416,3 +416,14 @@ def test_losses_that_are_not_finite_leave_no_numbers(tmp_path):
     assert own.status["total"] == own.status["beyond_base"] == "nonfinite" and own.status["early_token"] == "ok"
     assert math.isnan(own.nats["total"]) and own.verdict.isna().all()
     assert set(frame[frame.length == 512].status) == {"ok"}
+
+
+def test_too_little_text_is_said_in_tokens(run):
+    Path("five.txt").write_text("hello")
+    ran = run("attribute", "-m", "oracle:uniform", "--data", "five.txt")
+    assert ran.code == 2 and "the longest document has 5 tokens" in ran.err
+    Path("some.txt").write_text("x" * 700)
+    ran = run("attribute", "-m", "oracle:uniform", "--data", "some.txt", "--out", "r")
+    assert ran.code == 0 and "only 1 block: no intervals" in ran.err
+    rows = read_csv(Path("r/attribution.csv"))
+    assert {r["nats_ci_low"] for r in rows} == {""} and {r["reading"] for r in rows} == {"no interval"}

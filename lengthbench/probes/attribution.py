@@ -103,7 +103,9 @@ class Attribution:
         return found
 
     def fit(self, sizes: Sequence[int]) -> "Attribution":
-        return probe.trim(self, sizes)
+        """Default lengths are cut to what the text can carry, but never to a single one."""
+        found = probe.trim(self, sizes)
+        return found if len(found.lengths) > 1 else replace(found, lengths=self.lengths[:2])
 
     def work(self, subject: Subject) -> "Work":
         return Work(self, subject)

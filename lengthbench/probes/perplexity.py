@@ -7,6 +7,7 @@ A target's loss also goes to the bucket of its context (1, 2, 3-4, 5-8, ...), wh
 losses come from. The `hf` protocol has targets of its own, on the joined stream.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -129,6 +130,8 @@ class Work:
 
     def finding(self, results: dict[int, dict[str, Any]]) -> verdict.Change | None:
         card, sums = self.subject.card, losses.block_sums(self.trials, results)
+        expected, found = losses.n_blocks(self.trials), Counter(block.cell for block in sums)
+        sums = [block for block in sums if found[block.cell] == expected[block.cell]]  # a killed run has parts of cells
         return verdict.change(card.name, card.train_length, card.limit, self.asked.cells(), sums, self.subject.seed)
 
 

@@ -64,9 +64,8 @@ def read(spec: str) -> Found:
             reader = csv.DictReader(file)
             header, rows = reader.fieldnames or [], list(reader)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UserError(
-            f"--from {spec}: cannot be read ({error}); give a CSV file, or one of {', '.join(names())}"
-        ) from None
+        known, why = ", ".join(names()), getattr(error, "strerror", None) or error
+        raise UserError(f"--from {spec}: cannot be read ({why}); give a CSV file, or one of {known}") from None
     columns = {}
     for name, known in COLUMNS.items():
         columns[name] = next((c for c in known if c in header), "")
