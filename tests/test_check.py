@@ -17,7 +17,7 @@ from lengthbench.check.cell import Cell
 from lengthbench.check.side import Side
 from lengthbench.errors import UserError
 
-FAMILY = Path(__file__).parents[1] / "results/reference/family"
+FAMILY = Path(__file__).parents[1] / "results/reference/sweep"
 MODELS = """
 import numpy as np
 from lengthbench.models.bytes import ByteTokenizer
