@@ -427,3 +427,21 @@ def test_too_little_text_is_said_in_tokens(run):
     assert ran.code == 0 and "only 1 block: no intervals" in ran.err
     rows = read_csv(Path("r/attribution.csv"))
     assert {r["nats_ci_low"] for r in rows} == {""} and {r["reading"] for r in rows} == {"no interval"}
+
+
+def test_what_is_read_and_what_is_gained_are_two_things():
+    from lengthbench.probes.attribution_verdict import Change, Verdict
+
+    def change(nats, half):
+        return Change(3.0, 3.0 - nats, nats, nats - half, nats + half)
+
+    def verdict(beyond, content, exceeds, total=0.1):
+        parts = (change(total, 0.01), change(total - beyond, 0.01), change(beyond, 0.005))
+        return Verdict("m", "cut", 512, 2048, *parts, None if content is None else change(content, 0.02), exceeds)
+
+    assert verdict(0.03, 0.05, True).reading == "uses far context"
+    assert verdict(0.03, 0.05, False).reading == "reads far context, gain too small to tell"
+    assert "read, but the longer window gains no more than the stride allows" in verdict(0.03, 0.05, False).text
+    assert verdict(0.03, 0.01, True).reading == "early-token relief only"
+    assert verdict(-0.02, 0.05, False).reading == "early-token relief, damage beyond"
+    assert verdict(0.03, None, True).reading == "gain beyond 512, cause not tested"

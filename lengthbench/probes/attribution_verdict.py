@@ -68,6 +68,8 @@ class Verdict:
             if self.total.down:
                 return f"breaks beyond {self.base}" if (self.beyond.high or 0) < -math.log(2) else "worse when longer"
             return "early-token relief, damage beyond"
+        if far:
+            return "reads far context, gain too small to tell"
         if self.beyond.up and self.exceeds_bound and self.content is None:
             return f"gain beyond {self.base}, cause not tested"
         if self.early.up:
