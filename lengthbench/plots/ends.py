@@ -7,9 +7,9 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from lengthbench.plots import labels, style
+from lengthbench.plots.frame import Frame
 from lengthbench.plots.labels import Box
 from lengthbench.plots.notes import Exit
-from lengthbench.plots.perplexity import Frame
 from lengthbench.plots.series import Series
 
 ROW = 0.17

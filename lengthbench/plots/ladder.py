@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
 from lengthbench.plots import caption, curve, ends, ladder_lines, ladder_panels, notes, rungs, style, ticks
-from lengthbench.plots.perplexity import Frame
+from lengthbench.plots.frame import Frame
 from lengthbench.plots.rungs import Ladder
 
 MANY = 6

@@ -5,14 +5,14 @@ cannot go on ends in a cross, with the reason. Shaded: the interval. Models of s
 """
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lengthbench.plots import caption, curve, labels, notes, perplexity_panels, scale, style, ticks
+from lengthbench.plots import caption, curve, ends, labels, notes, perplexity_panels, scale, style, ticks
+from lengthbench.plots.frame import Frame
 from lengthbench.plots.labels import Box
 from lengthbench.plots.scale import Scale
 from lengthbench.plots.series import Series, read
@@ -22,26 +22,6 @@ MANY = 10
 WIDTH, NARROW, HEIGHT = 8.0, 6.0, 3.7
 """Inches: of the figure, of one for a single length, and the height of the axes."""
 LEFT, ROW = 0.72, 0.17
-
-
-@dataclass(frozen=True)
-class Frame:
-    """Where lengths and values lie on the figure, in inches."""
-
-    left: float
-    bottom: float
-    width: float
-    height: float
-    shortest: float
-    longest: float
-    """Limits of the x axis, in tokens."""
-    y: Scale
-
-    def x(self, length: float) -> float:
-        return self.left + self.width * math.log2(length / self.shortest) / math.log2(self.longest / self.shortest)
-
-    def at(self, length: float, value: float) -> tuple[float, float]:
-        return self.x(length), self.bottom + self.height * self.y.fraction(value)
 
 
 def draw(tables: dict[str, pd.DataFrame]) -> Figure:
@@ -59,17 +39,16 @@ def draw(tables: dict[str, pd.DataFrame]) -> Figure:
 def _single(lines: list[Series], y: Scale) -> Figure:
     shown = [line for line in lines if np.isfinite(line.column(y.column)).any()]
     foot = caption.foot(lines, y)
-    ends = [line for line in shown if notes.label(line, lines) == line.name and notes.ends_in_view(line, y)]
-    wide = max((0.3 + style.extent(line.name, style.BODY)[0] for line in ends), default=0)
+    at_end = [line for line in shown if notes.label(line, lines) == line.name and notes.ends_in_view(line, y)]
+    wide = max((0.3 + style.extent(line.name, style.BODY)[0] for line in at_end), default=0)
     shortest, longest = curve.span(lines)
     width = WIDTH if len(curve.measured(lines)) > 1 else NARROW
     bottom = 0.56 + ROW * len(foot) + (0.08 if foot else 0)
     frame = Frame(LEFT, bottom, width - LEFT - wide - 0.2, HEIGHT, shortest, longest, y)
     exits = [(line, found) for line in lines if (found := notes.exit_of(line, y, notes.label(line, lines)))]
-    anchors = [frame.x(found.length) for _, found in exits]
-    widths = [style.extent(found.words, style.SMALL)[0] + 0.12 for _, found in exits]
-    rows = labels.pack(anchors, widths, width - 0.1, 0.1)
-    above = (0.16 + ROW * (1 + max(row for _, row in rows))) if rows else 0.06
+    leaving, found = [line for line, _ in exits], [each for _, each in exits]
+    spots = ends.place_exits(found, [frame.x(each.length) for each in found], width - 0.1)
+    above = (0.16 + ROW * (1 + max(row for _, row in spots))) if spots else 0.06
     figure = style.new_figure(width, bottom + HEIGHT + above + 0.66)
     axes = style.axes_at(figure, frame.left, frame.bottom, frame.width, frame.height)
     axes.set_xlim(shortest, longest)
@@ -79,38 +58,13 @@ def _single(lines: list[Series], y: Scale) -> Figure:
     axes.set_ylabel(y.title, fontsize=style.SMALL)
     for line in shown:
         curve.plot(axes, line, y)
-    _name_exits(figure, frame, exits, rows)
-    _name_ends(figure, frame, ends)
+    ends.name_exits(figure, frame, leaving, found, spots)
+    ends.name_ends(figure, frame, at_end)
     taken = _mark_training(figure, axes, frame, shown)
     _name_stops(figure, frame, [line for line in shown if notes.label(line, lines) == line.name], shown, taken)
     style.headline(figure, caption.title(lines, y), caption.subtitle(lines, y))
     caption.write_foot(figure, foot, LEFT, 0.1, ROW)
     return figure
-
-
-def _name_exits(figure: Figure, frame: Frame, exits, rows: list[tuple[float, int]]) -> None:
-    """An arrow at the top edge for each line that leaves there, and above it the values it reaches."""
-    edge = frame.bottom + frame.height
-    for (line, found), (left, row) in zip(exits, rows, strict=True):
-        x, foot = frame.x(found.length), edge + 0.15 + ROW * row
-        style.stroke(figure, [x, x], [edge, foot + 0.02], color=line.ink.color, linewidth=0.7)
-        style.stroke(figure, [x], [edge + 0.06], color=line.ink.color, marker="^", markersize=4.5, linewidth=0)
-        text = style.write(figure, left + 0.05, foot, found.words, fontsize=style.SMALL, va="bottom")
-        text.set(color=style.ink(line.ink.color), bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5})
-
-
-def _name_ends(figure: Figure, frame: Frame, ends: list[Series]) -> None:
-    """Names to the right of the axes, at the heights where the lines end or near them."""
-    last = [int(np.flatnonzero(np.isfinite(line.column(frame.y.column)))[-1]) for line in ends]
-    points = [frame.at(line.lengths[i], line.column(frame.y.column)[i]) for line, i in zip(ends, last, strict=True)]
-    gap = style.extent("Ag", style.BODY)[1] + 0.035
-    wanted = [y for _, y in points]
-    placed = labels.spread(wanted, gap, frame.bottom + gap / 2, frame.bottom + frame.height - gap / 2)
-    right = frame.left + frame.width
-    for line, (x, y), at in zip(ends, points, placed, strict=True):
-        color = line.ink.color
-        style.stroke(figure, [x + 0.05, right + 0.06, right + 0.22], [y, y, at], color=color, linewidth=0.6, alpha=0.7)
-        style.write(figure, right + 0.26, at, line.name, color=style.ink(color), va="center_baseline")
 
 
 def _mark_training(figure: Figure, axes: Axes, frame: Frame, shown: list[Series]) -> list[Box]:
@@ -146,11 +100,7 @@ def _put(figure, frame: Frame, words: str, point, shown, taken, color: str, lead
     box = labels.free_spot(point, size, inside, _samples(frame, shown), taken)
     style.write(figure, box.left, box.bottom, words, fontsize=style.SMALL, color=color, va="bottom")
     if leader:
-        end = (
-            min(max(point[0], box.left), box.right),
-            box.top + 0.02 if box.top < point[1] else box.bottom - 0.02,
-        )
-        style.stroke(figure, [point[0], end[0]], [point[1], end[1]], color=color, linewidth=0.6, alpha=0.7)
+        ends.lead(figure, point, box, color)
     return box
 
 
