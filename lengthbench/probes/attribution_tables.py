@@ -6,7 +6,7 @@ window only, so they are never to be added to the others.
 """
 
 from collections.abc import Collection, Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,6 +55,10 @@ class Tables:
     def __init__(self, work: "Work", results: dict[int, dict[str, Any]]) -> None:
         self.work, self.results, self.seed = work, results, str(work.subject.seed)
         self.base = work.base
+        # Each is asked for by rows, verdicts and bounds alike.
+        self._targets = cache(lambda cell: targets.losses_of(work.trials, results, cell))
+        self._bound = cache(self._bound_at)
+        self._components = cache(self._components_at)
 
     def rows(self, identity: dict[str, Any]) -> dict[str, list[dict]]:
         tables = self._losses(identity)
@@ -88,8 +92,7 @@ class Tables:
         if full is None or full.nll_sum is None or block.nll_sum is None:
             return block
         key = (block.document, block.block)
-        at, cut = targets.losses_of(self.work.trials, self.results, block.cell)[key]
-        every, nll = targets.losses_of(self.work.trials, self.results, full_cell)[key]
+        (at, cut), (every, nll) = self._targets(block.cell)[key], self._targets(full_cell)[key]
         gain = cut - nll[np.searchsorted(every, at)]
         near = (at - every[0]) % block.cell.length < self.base
         times = np.count_nonzero((every - every[0]) % block.cell.length >= self.base) / np.count_nonzero(~near)
@@ -131,7 +134,7 @@ class Tables:
                 rows += [{**key, **said, **row} for row in own]
         return rows
 
-    def _components(self, method: str, length: int) -> list[dict]:
+    def _components_at(self, method: str, length: int) -> list[dict]:
         """Rows without the key that all share; none while some of their windows are missing."""
         sides = self._sides(method, length)
         if not all(self._whole(cell) for cells in sides.values() for cell in cells):
@@ -211,7 +214,7 @@ class Tables:
             rows += [self._row(name, cells) for name, cells in pairs.items()]
         return [{**row, "stride": stride} for row in rows]
 
-    def _bound(self, length: int) -> tuple[dict[str, Any], bool]:
+    def _bound_at(self, length: int) -> tuple[dict[str, Any], bool]:
         """The S-bound's columns, and whether the gain beyond the base exceeds it by its interval."""
         stride = self.work.asked.stride_of("cut", self.base)
         cut, full = Cell("cut", length, stride, "cut"), Cell("nonoverlapping", length, length, "full")
@@ -236,7 +239,7 @@ class Tables:
 
     def _falls(self, cut: Cell, full: Cell) -> dict[tuple[int, int], tuple[float, int]]:
         """(document, block) -> how much cut - full falls within its groups, and how many there are."""
-        few, all_ = (targets.losses_of(self.work.trials, self.results, cell) for cell in (cut, full))
+        few, all_ = self._targets(cut), self._targets(full)
         found = {}
         for key, (at, nll) in few.items():
             every, other = all_[key]
@@ -262,10 +265,10 @@ class Tables:
         return Verdict(name, method, self.base, length, total, early, beyond, own, exceeds)
 
     def _tokens(self, length: int) -> list[dict]:
-        return longrange_tables.tokens(self.work, self.results, length)
+        return longrange_tables.tokens(self.work, self._targets, length)
 
     def _splits(self, length: int) -> list[dict]:
-        return longrange_tables.splits(self.work, self.results, length)
+        return longrange_tables.splits(self.work, self._targets, length)
 
 
 def _change(row: dict[str, Any]) -> Change:

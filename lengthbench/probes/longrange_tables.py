@@ -1,12 +1,13 @@
 """Rows about single targets: the largest content use with its text (tokens.csv), and two splits (splits.csv)."""
 
 from collections import defaultdict
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from lengthbench import stats
-from lengthbench.probes import longrange, targets
+from lengthbench.probes import longrange
 from lengthbench.probes.losses import Cell
 from lengthbench.probes.perplexity_tables import MODEL_KEY
 from lengthbench.run.table import Schema
@@ -35,15 +36,17 @@ SPLITS = Schema(
         "detail",
     ),
 )
+Find = Callable[[Cell], dict[tuple[int, int], tuple]]
+"""The losses of a cell's targets, as `targets.losses_of` gives them."""
 BEFORE, AFTER = 48, 16
 """Tokens of text shown around a target."""
 
 
-def tokens(work: "Work", results: dict[int, dict[str, Any]], length: int) -> list[dict]:
+def tokens(work: "Work", find: Find, length: int) -> list[dict]:
     """The targets at window ends that gain most from what the far context says: swap - full, in nats."""
     stride = work.asked.end_of(work.base, length)
     cells = [Cell("window_end", length, stride, c) for c in ("cut", "swap", "full")]
-    cut, swap, full = (targets.losses_of(work.trials, results, cell) for cell in cells)
+    cut, swap, full = map(find, cells)
     gains = []
     for key in swap.keys() & full.keys() & cut.keys():
         sides = [dict(zip(at.tolist(), nll.tolist(), strict=True)) for at, nll in (cut[key], swap[key], full[key])]
@@ -75,11 +78,11 @@ def _line(text: str) -> str:
     return text.replace("\r", "").replace("\n", "⏎")
 
 
-def splits(work: "Work", results: dict[int, dict[str, Any]], length: int) -> list[dict]:
+def splits(work: "Work", find: Find, length: int) -> list[dict]:
     """What cut - full is for the targets of either part, on all targets of which both losses are there."""
     asked, base = work.asked, work.base
-    cut = targets.losses_of(work.trials, results, Cell("cut", length, asked.stride_of("cut", base), "cut"))
-    full = targets.losses_of(work.trials, results, Cell("nonoverlapping", length, length, "full"))
+    cut = find(Cell("cut", length, asked.stride_of("cut", base), "cut"))
+    full = find(Cell("nonoverlapping", length, length, "full"))
     wanted = {(b.document, b.number): b.first for b in work.selection.blocks}
     if cut.keys() != wanted.keys() or full.keys() != wanted.keys():
         return []
